@@ -1,0 +1,86 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+)
+
+// EventKind describes an event that a pass may see: what it means and what a
+// person can do.
+type EventKind struct {
+	Name     string
+	Severity Severity
+	Means    string
+	Remedy   string
+}
+
+// The events, by name.
+var (
+	EventRevisionConflict = EventKind{"revision_conflict", Warning,
+		"a source sent other content under a revision that the ledger already has; the new content was refused",
+		"ask the source for a higher revision, or configure it with same_revision: new_revision; then resolve the finding"}
+	EventAccountDenied = EventKind{"account_denied", Critical,
+		"the provider refuses this account; dispatch to it is paused",
+		"check the key, the project and the region of the account, then run: rollcall resume --scope account:NAME --stage dispatch"}
+	EventOutOfCredit = EventKind{"out_of_credit", Critical,
+		"the account's money or quota is used up; dispatch to it is paused",
+		"top the account up, then run: rollcall resume --scope account:NAME --stage dispatch"}
+	EventAccountMismatch = EventKind{"account_mismatch", Critical,
+		"no configured account is the one that this job was sent to, so it cannot be asked about; nothing is sent again",
+		"configure the account that the job belongs to beside the new one until its jobs are consumed"}
+	EventBoundaryMismatch = EventKind{"boundary_mismatch", Critical,
+		"a policy's boundary does not match the configured account; its works are not sent",
+		"correct the account in the configuration, or approve a new version of the policy"}
+	EventJobVanished = EventKind{"job_vanished", Critical,
+		"the provider no longer knows a job that it accepted; its items stay open and are not sent again",
+		"ask the provider; the job's items can be tried again only after an operator has decided"}
+	EventUnknownStatus = EventKind{"unknown_status", Warning,
+		"the provider reports a job status that rollcall does not know; the job is polled on",
+		"look at the job at the provider; update rollcall if the status is documented"}
+	EventResultsIncomplete = EventKind{"results_incomplete", Warning,
+		"a job ended without the result files that its counts promise",
+		"look at the job at the provider; items without a result are tried again after a grace time"}
+	EventResultsLost = EventKind{"results_lost", Critical,
+		"result files are gone at the provider before they were read",
+		"items without a result count as missing and are tried again within the policy's attempts"}
+	EventResultConflict = EventKind{"result_conflict", Critical,
+		"a job returned different answers for one item; none was used, and a person gets the report",
+		"report the job to the provider"}
+	EventUnknownResult = EventKind{"unknown_result", Critical,
+		"a job returned a result for an item that is not its own; it was not used",
+		"report the job to the provider: results of different jobs may have been mixed up"}
+	EventMalformedResults = EventKind{"malformed_results", Warning,
+		"more than one in a hundred lines of a result file could not be read",
+		"look at the job at the provider; the items concerned are tried again within the policy's attempts"}
+	EventLateResult = EventKind{"late_result", Notice,
+		"a result came after its report had been given to a person without one; it is kept and was not applied",
+		"nothing must be done; the reviewer may want to know"}
+	EventEditedAfterDecision = EventKind{"edited_after_decision", Warning,
+		"a report was edited after a person had decided about it; the decision stands, the new result is history",
+		"have a person look at the newer revision"}
+	EventJobRefused = EventKind{"job_refused", Warning,
+		"the provider refused the request file of a job as a whole; its items are tried again or given to a person",
+		"rollcall job show JOB names the provider's codes"}
+)
+
+// EventKinds lists every event.
+func EventKinds() []EventKind {
+	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch,
+		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultConflict, EventUnknownResult,
+		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventJobRefused}
+}
+
+// raise opens a finding for an event and logs it.
+func (r *Reconciler) raise(ctx context.Context, now time.Time, kind EventKind, subject, detail string) error {
+	r.Log.Warn().Str("finding", kind.Name).Str("subject", subject).Str("detail", detail).Msg(kind.Means)
+	return r.Store.OpenFinding(ctx, now, Event{Name: kind.Name, Subject: subject, Severity: kind.Severity, Detail: detail})
+}
+
+// brake pauses dispatch to an account and says why.
+func (r *Reconciler) brake(ctx context.Context, now time.Time, kind EventKind, account, detail string) error {
+	scope := "account:" + account
+	if err := r.Store.Pause(ctx, now, Pause{Scope: scope, Stage: PauseDispatch, Actor: "rollcall", Reason: kind.Name}); err != nil {
+		return err
+	}
+	return r.raise(ctx, now, kind, scope, detail)
+}

@@ -1,0 +1,196 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"rollcall/batch"
+	"rollcall/reconcile/keyring"
+)
+
+// PassName names a pass, in commands, leases and logs.
+type PassName string
+
+// The passes, in the order of the pipeline.
+const (
+	PassCollect PassName = "collect"
+	PassSubmit  PassName = "submit"
+	PassPoll    PassName = "poll"
+	PassConsume PassName = "consume"
+	PassApply   PassName = "apply"
+	PassCheck   PassName = "check"
+)
+
+// Passes lists every pass in the order of the pipeline.
+func Passes() []PassName {
+	return []PassName{PassCollect, PassSubmit, PassPoll, PassConsume, PassApply, PassCheck}
+}
+
+// Tally is what one run of a pass did. A row that was put off is counted in
+// Failed and recorded on the row; the others go on.
+type Tally struct {
+	Seen   int64 `json:"seen"`   // rows looked at
+	Moved  int64 `json:"moved"`  // rows that came a step further
+	Failed int64 `json:"failed"` // rows put off
+}
+
+// Add adds another tally.
+func (t *Tally) Add(o Tally) {
+	t.Seen += o.Seen
+	t.Moved += o.Moved
+	t.Failed += o.Failed
+}
+
+// Settings bound and time the passes. DefaultSettings has sensible ones.
+type Settings struct {
+	Chunk int // rows in one transaction
+
+	// One job, where the provider's own limits are not lower.
+	JobItems      int   // members
+	JobBytes      int64 // bytes of the request body
+	JobTokens     int64 // input tokens, estimated
+	ItemTokens    int64 // input tokens of one member; a longer text is too_large
+	BytesPerToken int64 // for the estimate; low is cautious
+
+	JobsPerRun int // jobs that one run of submit, poll or consume takes
+
+	SendWithin   time.Duration // from the intent to the last byte of a create
+	SubmitRetry  time.Duration // wait after a proven refusal
+	InputExpiry  time.Duration // asked for uploaded files; 0 for the provider's default
+	OutputExpiry time.Duration // asked for result files
+
+	PollFirst  time.Duration // shortest wait between two looks at a job
+	PollMax    time.Duration // longest wait
+	RetryCap   time.Duration // a provider's Retry-After counts up to this
+	MissGrace  time.Duration // a job that stays unknown at the provider for longer, MissCount times, has vanished
+	MissCount  int64
+	FilesGrace time.Duration // how long a job that is complete without its files is asked again
+
+	ConsumeRetry time.Duration // wait after a download that failed
+	LineBytes    int           // longest result line that is read
+	SetBytes     int64         // longest result file that is read
+
+	ItemRetry time.Duration // wait before a member that failed is collected again
+
+	UncertainAfter time.Duration // age at which an open submission is a finding
+	JobOverdue     time.Duration // age at which a job at the provider is a finding
+	BreachLimit    int           // offenders listed for one invariant
+}
+
+// DefaultSettings suit a provider with a window of 24 hours.
+func DefaultSettings() Settings {
+	return Settings{
+		Chunk:    2000,
+		JobItems: 50_000, JobBytes: 190_000_000, JobTokens: 10_000_000, ItemTokens: 100_000, BytesPerToken: 3,
+		JobsPerRun: 100,
+		SendWithin: 15 * time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
+		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
+		ConsumeRetry: 5 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
+		ItemRetry:      10 * time.Minute,
+		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, BreachLimit: 1000,
+	}
+}
+
+// Reconciler runs the passes. It keeps nothing between runs: two of them, in
+// two processes, over one ledger are safe.
+type Reconciler struct {
+	Store    Store
+	Keys     *keyring.Ring
+	Accounts []batch.Provider // every configured account
+	Now      func(ctx context.Context) (time.Time, error)
+	Rand     io.Reader // for submission ids and jitter
+	Log      zerolog.Logger
+	Settings Settings
+	Holder   string        // names this process in leases
+	LeaseFor time.Duration // how long a lease outlives its last write
+	// PolicyFor names the policy of a source; false for a source that is not configured.
+	PolicyFor func(tenant, system string) (policyID string, ok bool)
+	// Progress is told now and then how far a pass is; nil for nobody.
+	Progress func(pass PassName, done, total int64)
+}
+
+// Run runs one pass under its lease. A pass that another process is running is
+// left alone: ErrHeld.
+func (r *Reconciler) Run(ctx context.Context, name PassName) (Tally, error) {
+	pass, ok := map[PassName]func(context.Context, time.Time) (Tally, error){
+		PassCollect: r.Collect, PassSubmit: r.Submit, PassPoll: r.Poll,
+		PassConsume: r.Consume, PassApply: r.Apply, PassCheck: r.Check,
+	}[name]
+	if !ok {
+		return Tally{}, fmt.Errorf("there is no pass %q", name)
+	}
+	now, err := r.Now(ctx)
+	if err != nil {
+		return Tally{}, err
+	}
+	lease, err := r.Store.AcquireLease(ctx, "pass:"+string(name), r.Holder, now, now.Add(r.LeaseFor))
+	if err != nil {
+		return Tally{}, fmt.Errorf("%s: %w", name, err)
+	}
+	began := time.Now()
+	tally, err := pass(WithLease(ctx, lease), now)
+	// The lease is given up even when ctx was cancelled, so that the next run need not wait.
+	if rerr := r.Store.ReleaseLease(context.WithoutCancel(ctx), lease); rerr != nil {
+		err = errors.Join(err, rerr)
+	}
+	r.logPass(name, tally, time.Since(began), err)
+	return tally, err
+}
+
+func (r *Reconciler) logPass(name PassName, t Tally, took time.Duration, err error) {
+	e := r.Log.Debug()
+	switch {
+	case err != nil && !errors.Is(err, context.Canceled):
+		e = r.Log.Error().Err(err)
+	case t.Failed > 0:
+		e = r.Log.Warn()
+	case t.Moved > 0:
+		e = r.Log.Info()
+	}
+	e.Str("pass", string(name)).Int64("seen", t.Seen).Int64("moved", t.Moved).Int64("failed", t.Failed).Dur("dur_ms", took).Msg("pass")
+}
+
+// errBoundary means that the configuration does not offer the account that a
+// policy names, as the policy describes it.
+var errBoundary = errors.New("no configured account matches the policy's boundary")
+
+// accountFor is the account that a policy permits: by name, and only if
+// processor, host and region are those that were approved.
+func (r *Reconciler) accountFor(p *PolicyVersion) (batch.Provider, error) {
+	b := p.Boundary
+	for _, provider := range r.Accounts {
+		a := provider.Account()
+		if a.Name != b.Account {
+			continue
+		}
+		if a.Processor != b.Processor || a.Host != b.Host || a.Region != b.Region {
+			return nil, fmt.Errorf("policy %s permits %s at %s in %q; account %s is %s at %s in %q: %w",
+				p.Key(), b.Processor, b.Host, b.Region, a.Name, a.Processor, a.Host, a.Region, errBoundary)
+		}
+		return provider, nil
+	}
+	return nil, fmt.Errorf("policy %s names account %s: %w", p.Key(), b.Account, errBoundary)
+}
+
+// accountOf is the account that a job was sent to. A key of another account
+// would answer 404 for a job that is alive.
+func (r *Reconciler) accountOf(fingerprint string) (batch.Provider, bool) {
+	i := slices.IndexFunc(r.Accounts, func(p batch.Provider) bool { return p.Account().Fingerprint == fingerprint })
+	if i < 0 {
+		return nil, false
+	}
+	return r.Accounts[i], true
+}
+
+// progress reports how far a pass is.
+func (r *Reconciler) progress(pass PassName, done, total int64) {
+	if r.Progress != nil {
+		r.Progress(pass, done, total)
+	}
+}

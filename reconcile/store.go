@@ -1,0 +1,305 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"rollcall/batch"
+)
+
+var (
+	// ErrNotFound: the ledger holds no such row.
+	ErrNotFound = errors.New("not found")
+	// ErrMoved: the row is no longer in the state that the change starts from;
+	// somebody else was faster, and nothing was written.
+	ErrMoved = errors.New("moved on by somebody else")
+	// ErrUnknownCommit: the database may or may not have committed. The caller
+	// must treat the change as not done and must not act on it; the next run
+	// finds out from the ledger.
+	ErrUnknownCommit = errors.New("the outcome of the commit is unknown")
+	// ErrPaused: a pause forbids it. Nothing was written.
+	ErrPaused = errors.New("paused")
+	// ErrNotApproved: the policy version is not approved, or no longer.
+	ErrNotApproved = errors.New("policy version is not approved")
+	// ErrHeld: another holder has the lease.
+	ErrHeld = errors.New("another process has the lease")
+	// ErrLeaseLost: the lease was taken over; the holder must stop.
+	ErrLeaseLost = errors.New("the lease was taken over by another process")
+)
+
+// Store is the ledger as the passes need it, in the order of the pipeline.
+// Every method is one transaction, or one read. Where a decision depends on
+// what the ledger holds, the method takes the decision as a pure function: the
+// store opens the transaction, reads the facts, asks, and writes.
+//
+// A method that writes may be repeated after any error: it either did
+// everything or nothing, and a second time changes nothing more.
+type Store interface {
+	IntakeStore
+	CollectStore
+	SubmitStore
+	PollStore
+	ConsumeStore
+	ApplyStore
+	CheckStore
+	PolicyStore
+	GuardStore
+	ViewStore
+}
+
+// IntakeStore takes reports in.
+type IntakeStore interface {
+	// AcceptReports judges and writes one chunk of deliveries, none of which
+	// share a report. A delivery whose policy version is no longer approved is
+	// held. Receipts come in the order of the deliveries. Conflicts open a
+	// finding each.
+	AcceptReports(ctx context.Context, now time.Time, ds []Delivery) ([]Receipt, error)
+}
+
+// CollectStore plans jobs.
+type CollectStore interface {
+	// HeldReports lists reports that wait for an approved policy, oldest
+	// first, behind a report id ("" for the first).
+	HeldReports(ctx context.Context, after string, limit int) ([]HeldReport, error)
+	// BindWorks makes the works of held reports whose policy is approved now.
+	BindWorks(ctx context.Context, now time.Time, works []NewWork) (int, error)
+	// LoadedPolicies lists approved versions that have eligible works or a planning job.
+	LoadedPolicies(ctx context.Context, now time.Time) ([]PolicyVersion, error)
+	// PlanningJob is the job that a policy version is planning, or ErrNotFound.
+	PlanningJob(ctx context.Context, key PolicyKey) (Job, error)
+	// DueWorks lists eligible works, urgent ones first, then by age, behind a
+	// work of the same order (nil for the first).
+	DueWorks(ctx context.Context, now time.Time, key PolicyKey, after *DueWork, limit int) ([]DueWork, error)
+	// AddItems makes works members of a planning job, and makes the job when it
+	// is not there yet. ErrMoved if one of the works is not pending any more;
+	// ErrPaused, ErrNotApproved.
+	AddItems(ctx context.Context, now time.Time, step PlanStep) (Job, error)
+	// CloseWorks ends pending works without an artifact.
+	CloseWorks(ctx context.Context, now time.Time, closings []Closing) (int, error)
+}
+
+// SubmitStore sends jobs.
+type SubmitStore interface {
+	// ReadyJobs lists jobs that may be sent: ready, due, and without an open submission.
+	ReadyJobs(ctx context.Context, now time.Time, limit int) ([]Job, error)
+	// CommitIntent commits that a job is about to be sent. Members that are no
+	// longer wanted become not_sent; a job without any other is abandoned
+	// (ErrMoved). ErrPaused, ErrNotApproved, ErrMoved, ErrUnknownCommit: do not send.
+	CommitIntent(ctx context.Context, now time.Time, in Intent) (Submission, error)
+	// RequestItems pages through the lines of a submission, in order, behind a line.
+	RequestItems(ctx context.Context, jobID string, afterLine int64, limit int) ([]RequestItem, error)
+	// RecordUpload notes the provider's input file before a job is asked for.
+	RecordUpload(ctx context.Context, up Upload) error
+	// RecordAccepted closes a submission; the job is submitted.
+	RecordAccepted(ctx context.Context, now time.Time, a Acceptance) error
+	// RecordRejected closes a submission; the job is ready again, later.
+	RecordRejected(ctx context.Context, now time.Time, r Rejection) error
+}
+
+// PollStore asks about jobs.
+type PollStore interface {
+	// ClaimDueJobs takes submitted jobs whose poll is due and moves their next
+	// poll forward, before anything is asked.
+	ClaimDueJobs(ctx context.Context, now, next time.Time, limit int) ([]Job, error)
+	// RecordAnswer notes what was told about a job that goes on.
+	RecordAnswer(ctx context.Context, now time.Time, a JobAnswer) error
+	// RecordMiss counts a NotFound answer and sets the next poll.
+	RecordMiss(ctx context.Context, now time.Time, jobID string, next time.Time) (Job, error)
+	// EndJob moves a job to ended and names the sets to read.
+	EndJob(ctx context.Context, now time.Time, e JobEnd) error
+}
+
+// ConsumeStore reads and judges results.
+type ConsumeStore interface {
+	// ClaimEndedJobs takes ended jobs that are due and moves their next
+	// consumption forward, so that another process leaves them alone until then.
+	ClaimEndedJobs(ctx context.Context, now, next time.Time, limit int) ([]Job, error)
+	// ResultSets lists the sets of a job.
+	ResultSets(ctx context.Context, jobID string) ([]ResultSet, error)
+	// RestartResultSet drops the staged lines of a set that is not whole.
+	RestartResultSet(ctx context.Context, jobID string, channel batch.Channel) error
+	// MemberTexts gives the encrypted input of those works that are members of
+	// the job, keyed by work id. Others are left out.
+	MemberTexts(ctx context.Context, jobID string, works []string) (map[string]RequestItem, error)
+	// MemberLines gives the works of the named request lines, keyed by line.
+	MemberLines(ctx context.Context, jobID string, lines []int64) (map[int64]string, error)
+	// StageLines adds lines to a set that is not whole.
+	StageLines(ctx context.Context, jobID string, channel batch.Channel, lines []ResultLine) error
+	// FinishResultSet makes a set whole, if its lines are all staged; ErrMoved otherwise.
+	FinishResultSet(ctx context.Context, now time.Time, w WholeSet) error
+	// LoseResultSet notes that a set is gone at the provider for good.
+	LoseResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) error
+	// JudgeItems judges the next members of a job behind a position, all of
+	// whose sets are whole or lost.
+	JudgeItems(ctx context.Context, now time.Time, jobID string, after int64, limit int, judge func(ItemFacts) Ruling) (JudgedChunk, error)
+	// FinishJob moves a job to consumed, if every member has an outcome; ErrMoved otherwise.
+	FinishJob(ctx context.Context, now time.Time, jobID string) error
+}
+
+// ApplyStore makes records.
+type ApplyStore interface {
+	// ApplyExtracted applies up to limit extracted works, each of another
+	// report: record and marker in one transaction, from the ledger alone.
+	ApplyExtracted(ctx context.Context, now time.Time, limit int, decide func(Candidate) MarkerDecision) (AppliedChunk, error)
+}
+
+// CheckStore calls the roll.
+type CheckStore interface {
+	// CloseOverdue ends works past their due time whose policy says so.
+	CloseOverdue(ctx context.Context, now time.Time, limit int) (int, error)
+	// Breaches runs one invariant and lists its offenders, at most limit.
+	Breaches(ctx context.Context, now time.Time, inv Invariant, limit int) ([]Breach, error)
+	// SaveBreaches opens a finding for each breach and, when the list is
+	// complete, resolves the findings of this invariant that are not in it.
+	SaveBreaches(ctx context.Context, now time.Time, inv Invariant, breaches []Breach, complete bool) (opened, resolved int, err error)
+	// OpenFinding notes an event that a person must look at. While one is open
+	// for the same name and subject, it is only counted.
+	OpenFinding(ctx context.Context, now time.Time, f Event) error
+	// Findings lists findings, newest first.
+	Findings(ctx context.Context, openOnly bool, limit int) ([]Finding, error)
+	// ResolveFinding closes an open event. ErrNotFound; ErrMoved for an
+	// invariant, which only the check closes.
+	ResolveFinding(ctx context.Context, now time.Time, id, actor, reason string) error
+}
+
+// PolicyStore keeps policy versions and the decisions about them.
+type PolicyStore interface {
+	// Policies lists every version, by name and version.
+	Policies(ctx context.Context) ([]PolicyVersion, error)
+	// Policy is one version, or ErrNotFound.
+	Policy(ctx context.Context, key PolicyKey) (PolicyVersion, error)
+	// ApprovePolicy stores a version with its boundary and a decision about it.
+	// A version whose stored text differs is ErrMoved: a changed text needs a
+	// new version number. Again by the same actor changes nothing.
+	ApprovePolicy(ctx context.Context, now time.Time, p PolicyVersion, actor, reason, evidenceRef string) error
+}
+
+// GuardStore keeps two processes out of each other's way.
+type GuardStore interface {
+	// AcquireLease takes a lease that is free or has expired. The fence grows
+	// with each holder. ErrHeld.
+	AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (Lease, error)
+	// ReleaseLease gives a lease up, if it is still held.
+	ReleaseLease(ctx context.Context, l Lease) error
+	// Pause stops a stage within a scope. When it returns, no later
+	// transaction of that stage commits. Again changes nothing.
+	Pause(ctx context.Context, now time.Time, p Pause) error
+	// Resume lifts a pause. ErrNotFound.
+	Resume(ctx context.Context, now time.Time, scope string, stage PausedStage, actor, reason string) error
+	// Pauses lists the active pauses.
+	Pauses(ctx context.Context) ([]Pause, error)
+}
+
+// Lease is the right to run a pass. A transaction under a lease commits only
+// while the lease is held.
+type Lease struct {
+	Name   string
+	Holder string
+	Fence  int64
+}
+
+type leaseKey struct{}
+
+// WithLease makes every write under ctx depend on the lease.
+func WithLease(ctx context.Context, l Lease) context.Context {
+	return context.WithValue(ctx, leaseKey{}, l)
+}
+
+// LeaseFrom is the lease that ctx runs under.
+func LeaseFrom(ctx context.Context) (Lease, bool) {
+	l, ok := ctx.Value(leaseKey{}).(Lease)
+	return l, ok
+}
+
+// PausedStage is what a pause stops.
+type PausedStage string
+
+// What a pause can stop.
+const (
+	PauseIntake   PausedStage = "intake"
+	PauseDispatch PausedStage = "dispatch"
+	PausePoll     PausedStage = "poll"
+	PauseApply    PausedStage = "apply"
+)
+
+// ScopeAll is the scope of a pause that concerns everything. Others are
+// "account:<name>" and "policy:<name>".
+const ScopeAll = "all"
+
+// Pause is an active brake.
+type Pause struct {
+	ID     string      `json:"pause_id"`
+	Scope  string      `json:"scope"`
+	Stage  PausedStage `json:"stage"`
+	Actor  string      `json:"set_by"`
+	Reason string      `json:"reason"`
+	SetAt  time.Time   `json:"set_at"`
+}
+
+// Severity is how much a finding matters.
+type Severity string
+
+// The severities.
+const (
+	Notice   Severity = "notice"
+	Warning  Severity = "warning"
+	Critical Severity = "critical"
+)
+
+// Invariant is something that must always be true. Its SQL file selects the
+// offenders as (subject, detail); both hold ids and counts only.
+type Invariant struct {
+	Name     string   `json:"name"` // the SQL file's name
+	Severity Severity `json:"severity"`
+	Means    string   `json:"means"`  // what is wrong, in one sentence
+	Remedy   string   `json:"remedy"` // what to do about it
+}
+
+// Breach is one offender of an invariant.
+type Breach struct {
+	Subject string // "report:…", "work:…", "job:…", "submission:…", "source:…"
+	Detail  string // ids, stage, revision and counts
+}
+
+// Event is something that a pass saw and a person must look at.
+type Event struct {
+	Name     string
+	Subject  string
+	Severity Severity
+	Detail   string // ids and counts only
+}
+
+// Finding is a breach or an event on record.
+type Finding struct {
+	ID         string     `json:"finding_id"`
+	Name       string     `json:"name"`
+	Kind       string     `json:"kind"` // "invariant" or "event"
+	Subject    string     `json:"subject"`
+	Severity   Severity   `json:"severity"`
+	Detail     string     `json:"detail"`
+	OpenedAt   time.Time  `json:"opened_at"`
+	LastSeenAt time.Time  `json:"last_seen_at"`
+	Seen       int64      `json:"seen"`
+	ResolvedAt *time.Time `json:"resolved_at,omitempty"`
+	ResolvedBy string     `json:"resolved_by,omitempty"`
+	Resolution string     `json:"resolution,omitempty"`
+}
+
+// ViewStore answers people's questions. See view.go for the shapes.
+type ViewStore interface {
+	// Overview counts what is where.
+	Overview(ctx context.Context, now time.Time) (Overview, error)
+	// FindReport looks a report up by report id, work id, custom id, or
+	// external id; the last may give several.
+	FindReport(ctx context.Context, id string, limit int) ([]string, error)
+	// ReportHistory is everything the ledger knows about one report.
+	ReportHistory(ctx context.Context, reportID string) (ReportHistory, error)
+	// Jobs lists jobs, newest first; states empty means all.
+	Jobs(ctx context.Context, states []JobState, limit int) ([]JobView, error)
+	// JobHistory is one job with its submissions, sets and outcomes; by job id
+	// or provider job id.
+	JobHistory(ctx context.Context, id string) (JobHistory, error)
+	// Workload says what each pass would find, without doing it.
+	Workload(ctx context.Context, now time.Time) (Workload, error)
+}

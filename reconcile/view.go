@@ -1,0 +1,185 @@
+package reconcile
+
+import "time"
+
+// The shapes in this file are what people and scripts read: `--json` prints
+// them as they are, so a field is never renamed or removed. They hold ids,
+// counts and times, never text.
+
+// Overview counts what is where.
+type Overview struct {
+	LedgerID      string             `json:"ledger_id"`
+	At            time.Time          `json:"at"`
+	Reports       int64              `json:"reports"`
+	Held          int64              `json:"held"`
+	Works         map[Stage]int64    `json:"works"` // live ones, by stage
+	Jobs          map[JobState]int64 `json:"jobs"`
+	Records       map[string]int64   `json:"authoritative_records"` // by label, or by reason for unclassified ones
+	Uncertain     []UncertainView    `json:"uncertain_submissions"`
+	Pauses        []Pause            `json:"pauses"`
+	OpenFindings  int64              `json:"open_findings"`
+	NeedsDecision []Finding          `json:"needs_decision"` // open events of at least warning severity
+	NextPoll      *time.Time         `json:"next_poll,omitempty"`
+}
+
+// UncertainView is a submission of which nobody knows whether the provider has it.
+type UncertainView struct {
+	SubmissionID string    `json:"submission_id"`
+	JobID        string    `json:"job_id"`
+	IntentAt     time.Time `json:"intent_at"`
+	InputFileID  string    `json:"input_file_id,omitempty"`
+}
+
+// ReportHistory answers "which stage failed?" for one report.
+type ReportHistory struct {
+	ReportID        string         `json:"report_id"`
+	Tenant          string         `json:"tenant"`
+	System          string         `json:"source_system"`
+	ExternalID      string         `json:"external_id"`
+	CurrentRevision int64          `json:"current_revision"`
+	Stage           string         `json:"stage"` // of the current revision: held, accepted, collected, submitted, ended, extracted, recorded
+	Next            string         `json:"next"`  // what happens next, in one sentence
+	Revisions       []RevisionView `json:"revisions"`
+	Works           []WorkView     `json:"works"`
+	Findings        []Finding      `json:"findings"`
+}
+
+// RevisionView is one accepted revision.
+type RevisionView struct {
+	Revision   int64     `json:"revision"`
+	AcceptedAt time.Time `json:"accepted_at"`
+	Bytes      int64     `json:"content_bytes"`
+	Cleaned    bool      `json:"cleaned"`
+	Urgent     bool      `json:"urgent"`
+	Media      string    `json:"media,omitempty"`
+	Held       bool      `json:"held"`
+}
+
+// WorkView is one extraction of a report.
+type WorkView struct {
+	WorkID      string      `json:"work_id"`
+	Revision    int64       `json:"revision"`
+	Policy      string      `json:"policy"`
+	Disposition Disposition `json:"disposition"`
+	Stage       Stage       `json:"stage"`
+	Reason      Reason      `json:"reason,omitempty"`
+	EligibleAt  time.Time   `json:"eligible_at"`
+	DueAt       time.Time   `json:"due_at"`
+	Attempts    int64       `json:"attempts"` // answers that counted
+	Sent        []SendView  `json:"sent"`
+	Record      *RecordView `json:"record,omitempty"`
+}
+
+// SendView is one membership in a job: each time the text left, or was about to.
+type SendView struct {
+	JobID         string      `json:"job_id"`
+	JobState      JobState    `json:"job_state"`
+	ProviderJobID string      `json:"provider_job_id,omitempty"`
+	SubmissionID  string      `json:"submission_id,omitempty"`
+	Submission    string      `json:"submission_outcome,omitempty"` // "uncertain" while open past its deadline, "open" before
+	LeftAt        *time.Time  `json:"left_at,omitempty"`            // when its text may have left: the intent of a submission that was not rejected before upload
+	Processor     string      `json:"processor"`
+	Account       string      `json:"account"`
+	Host          string      `json:"host"`
+	Region        string      `json:"region"`
+	Outcome       ItemOutcome `json:"outcome,omitempty"`
+	Code          string      `json:"code,omitempty"`
+	NextPoll      *time.Time  `json:"next_poll,omitempty"`
+}
+
+// RecordView is a review record.
+type RecordView struct {
+	Kind          string    `json:"kind"`
+	Label         string    `json:"label,omitempty"`
+	Reason        string    `json:"reason,omitempty"`
+	Authoritative bool      `json:"authoritative"`
+	HumanState    string    `json:"human_state"`
+	Model         string    `json:"model,omitempty"`
+	At            time.Time `json:"at"`
+}
+
+// JobView is one job in a list.
+type JobView struct {
+	JobID         string     `json:"job_id"`
+	State         JobState   `json:"state"`
+	Uncertain     bool       `json:"uncertain"`
+	Policy        string     `json:"policy"`
+	Processor     string     `json:"processor"`
+	Account       string     `json:"account"`
+	Host          string     `json:"host"`
+	Region        string     `json:"region"`
+	Items         int64      `json:"items"`
+	ProviderJobID string     `json:"provider_job_id,omitempty"`
+	Status        string     `json:"provider_status,omitempty"`
+	Total         int64      `json:"provider_total"`
+	Completed     int64      `json:"provider_completed"`
+	Failed        int64      `json:"provider_failed"`
+	CreatedAt     time.Time  `json:"created_at"`
+	SubmittedAt   *time.Time `json:"submitted_at,omitempty"`
+	NextSubmit    *time.Time `json:"next_submit,omitempty"`
+	NextPoll      *time.Time `json:"next_poll,omitempty"`
+	EndedAt       *time.Time `json:"ended_at,omitempty"`
+	ConsumedAt    *time.Time `json:"consumed_at,omitempty"`
+}
+
+// JobHistory is one job with all that belongs to it.
+type JobHistory struct {
+	JobView
+	Submissions []SubmissionView      `json:"submissions"`
+	Sets        []SetView             `json:"result_sets"`
+	Outcomes    map[ItemOutcome]int64 `json:"outcomes"` // "" counts members without one
+	Findings    []Finding             `json:"findings"`
+}
+
+// SubmissionView is one attempt to create a job.
+type SubmissionView struct {
+	SubmissionID string     `json:"submission_id"`
+	Attempt      int64      `json:"attempt"`
+	Lines        int64      `json:"lines"`
+	Bytes        int64      `json:"bytes"`
+	IntentAt     time.Time  `json:"intent_at"`
+	SendBy       time.Time  `json:"send_by"`
+	InputFileID  string     `json:"input_file_id,omitempty"`
+	Outcome      string     `json:"outcome"` // "open" and "uncertain" while there is none
+	Evidence     string     `json:"evidence,omitempty"`
+	ClosedAt     *time.Time `json:"closed_at,omitempty"`
+}
+
+// SetView is one result set.
+type SetView struct {
+	Channel string           `json:"channel"`
+	State   string           `json:"state"`
+	FileID  string           `json:"file_id,omitempty"`
+	Lines   int64            `json:"lines"`
+	Bytes   int64            `json:"bytes"`
+	Became  map[string]int64 `json:"lines_became"` // by disposition
+}
+
+// Workload says what each pass would find now.
+type Workload struct {
+	Held       int64        `json:"held"`
+	Pending    int64        `json:"pending"`       // eligible works
+	Later      int64        `json:"pending_later"` // works that become eligible later
+	Planning   int64        `json:"planning"`      // jobs
+	Ready      int64        `json:"ready"`         // jobs to send now
+	ReadyLater int64        `json:"ready_later"`   // jobs to send later
+	Open       int64        `json:"open"`          // submissions without an outcome
+	PollsDue   int64        `json:"polls_due"`
+	Submitted  int64        `json:"submitted"`      // jobs at the provider, due or not
+	EndedDue   int64        `json:"ended_due"`      // jobs to consume now
+	Ended      int64        `json:"ended"`          // jobs to consume, due or not
+	Extracted  int64        `json:"extracted"`      // works to apply
+	Overdue    int64        `json:"overdue"`        // works past their due time that get an unclassified record
+	Next       *time.Time   `json:"next,omitempty"` // the earliest instant at which a pass has something to do
+	Plan       []PolicyLoad `json:"plan"`
+}
+
+// PolicyLoad is what waits under one policy version.
+type PolicyLoad struct {
+	Policy  string `json:"policy"`
+	Account string `json:"account"`
+	Host    string `json:"host"`
+	Region  string `json:"region"`
+	Works   int64  `json:"works"`
+	Bytes   int64  `json:"bytes"`
+}

@@ -1,0 +1,246 @@
+package sql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// dialect is one of the two databases. Every difference between them that is
+// not a migration or a pair of query files is in this file.
+type dialect string
+
+const (
+	postgres   dialect = "postgres"
+	sqliteFile dialect = "sqlite"
+)
+
+// location is a parsed database address.
+type location struct {
+	dialect dialect
+	dsn     string // for the driver; may hold a password
+	path    string // of the SQLite file
+	name    string // for people: never a password
+}
+
+// parseLocation reads "postgres://…", "sqlite:FILE" or a plain file name.
+func parseLocation(address string) (location, error) {
+	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
+		u, err := url.Parse(address)
+		if err != nil {
+			return location{}, errors.New("database: the postgres:// address cannot be parsed")
+		}
+		q := u.Query()
+		// One round trip a statement and no named server-side statement, so
+		// that a pooler in transaction mode cannot mix up two clients.
+		q.Set("binary_parameters", "yes")
+		if !q.Has("connect_timeout") {
+			q.Set("connect_timeout", "10")
+		}
+		if !q.Has("application_name") {
+			q.Set("application_name", "rollcall")
+		}
+		u.RawQuery = q.Encode()
+		return location{dialect: postgres, dsn: u.String(), name: fmt.Sprintf("postgres://%s%s", u.Host, u.Path)}, nil
+	}
+	path := strings.TrimPrefix(address, "sqlite:")
+	if path == "" {
+		return location{}, errors.New("database: is empty; name a file, or a postgres:// address")
+	}
+	if strings.Contains(path, "://") {
+		return location{}, errors.New("database: only postgres:// addresses and SQLite files are supported")
+	}
+	// The driver takes everything behind ? from the name, and decodes %.
+	if i := strings.IndexAny(path, "?#%"); i >= 0 {
+		return location{}, fmt.Errorf("database: the file name must not contain %q", path[i])
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return location{}, fmt.Errorf("database: %w", err)
+	}
+	return location{dialect: sqliteFile, path: abs, dsn: abs, name: "sqlite:" + path}, nil
+}
+
+// openPools opens a pool for writing and one for reading. On PostgreSQL they
+// are one pool. SQLite has one writer; PRAGMAs stand in the DSN, since one that
+// is run by Exec reaches one connection of the pool only.
+func (l location) openPools() (write, read *sqlx.DB, err error) {
+	if l.dialect == postgres {
+		db, err := sqlx.Open("postgres", l.dsn)
+		if err != nil {
+			return nil, nil, errors.New("open database: the postgres:// address is not accepted by the driver")
+		}
+		db.SetMaxOpenConns(8)
+		db.SetMaxIdleConns(4)
+		// After a fail-over a pooled connection may still lead to the old primary.
+		db.SetConnMaxLifetime(5 * time.Minute)
+		return db, db, nil
+	}
+	const shared = "?_pragma=foreign_keys(1)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=journal_mode(WAL)"
+	if write, err = sqlx.Open("sqlite", l.dsn+shared+"&_txlock=immediate"); err != nil {
+		return nil, nil, fmt.Errorf("open database: %w", err)
+	}
+	write.SetMaxOpenConns(1)
+	if read, err = sqlx.Open("sqlite", l.dsn+shared+"&_pragma=query_only(1)"); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open database: %w", err), write.Close())
+	}
+	read.SetMaxOpenConns(4)
+	return write, read, nil
+}
+
+// Row locks. SQLite needs none: a write transaction there is alone from its
+// first statement on.
+const (
+	// forUpdate still lets foreign-key checks of children pass.
+	forUpdate = "FOR NO KEY UPDATE"
+	// forShare waits for, and holds up, forUpdate.
+	forShare = "FOR SHARE"
+)
+
+// locked adds a row lock to a SELECT.
+func (d dialect) locked(query, lock string) string {
+	if d != postgres {
+		return query
+	}
+	return strings.TrimRight(query, " \n;") + "\n" + lock
+}
+
+// now is the database's clock on PostgreSQL, which all replicas share, and
+// this process's on SQLite, where there is no other.
+func (d dialect) now(ctx context.Context, db *sqlx.DB, local func() time.Time) (time.Time, error) {
+	if d != postgres {
+		return local().UTC(), nil
+	}
+	var us int64
+	if err := db.GetContext(ctx, &us, "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"); err != nil {
+		return time.Time{}, fmt.Errorf("ask the database for the time: %w", err)
+	}
+	return fromMicros(us), nil
+}
+
+// temporary creates an empty table that lives for this transaction.
+func (d dialect) temporary(ctx context.Context, tx *sqlx.Tx, table, columns string) error {
+	if d == postgres {
+		// Dropped at commit: a pooler may hand the connection to somebody else.
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("CREATE TEMPORARY TABLE %s (%s) ON COMMIT DROP", table, columns))
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "DROP TABLE IF EXISTS temp."+table); err != nil {
+		return err
+	}
+	columns = strings.ReplaceAll(columns, "BYTEA", "BLOB")
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("CREATE TEMPORARY TABLE %s (%s)", table, columns))
+	return err
+}
+
+// load writes n rows into a table: by COPY on PostgreSQL, by a prepared insert
+// on SQLite. It is the only place that prepares a statement.
+func (d dialect) load(ctx context.Context, tx *sqlx.Tx, table string, columns []string, n int, row func(i int) []any) error {
+	if n == 0 {
+		return nil
+	}
+	var text string
+	if d == postgres {
+		text = pq.CopyIn(table, columns...)
+	} else {
+		text = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(columns, ", "), placeholders(len(columns)))
+	}
+	stmt, err := tx.PrepareContext(ctx, text)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", table, err)
+	}
+	for i := range n {
+		if _, err := stmt.ExecContext(ctx, row(i)...); err != nil {
+			return errors.Join(fmt.Errorf("load %s: %w", table, err), stmt.Close())
+		}
+	}
+	if d == postgres {
+		// The last call sends what is buffered.
+		if _, err := stmt.ExecContext(ctx); err != nil {
+			return errors.Join(fmt.Errorf("load %s: %w", table, err), stmt.Close())
+		}
+	}
+	return stmt.Close()
+}
+
+func placeholders(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "$%d", i+1)
+	}
+	return b.String()
+}
+
+// isRefusal says whether a COMMIT or a statement was refused for certain: a
+// constraint, a deadlock or a serialisation failure. Anything else may have
+// happened all the same.
+func isRefusal(err error) bool {
+	var pe *pq.Error
+	if errors.As(err, &pe) {
+		class := string(pe.Code.Class())
+		// 40003 says that the server itself does not know.
+		return class == "23" || class == "40" && pe.Code != "40003"
+	}
+	var se *sqlite.Error
+	if errors.As(err, &se) {
+		return se.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
+	}
+	return false
+}
+
+// isUnique says whether a unique key refused the statement.
+func isUnique(err error) bool {
+	var pe *pq.Error
+	if errors.As(err, &pe) {
+		return pe.Code == "23505"
+	}
+	var se *sqlite.Error
+	if errors.As(err, &se) {
+		return se.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || se.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	return false
+}
+
+// scrub removes from a driver's error whatever the server quoted: PostgreSQL
+// prints the failing row into the detail and parts of values into messages.
+func scrub(err error) error {
+	var pe *pq.Error
+	if !errors.As(err, &pe) {
+		return err
+	}
+	return &databaseError{code: string(pe.Code), name: pe.Code.Name(), table: pe.Table, constraint: pe.Constraint, cause: pe}
+}
+
+// databaseError shows the parts of a PostgreSQL error that cannot hold data.
+type databaseError struct {
+	code, name, table, constraint string
+	cause                         *pq.Error // for errors.As only
+}
+
+func (e *databaseError) Error() string {
+	s := fmt.Sprintf("postgres: %s (%s)", e.name, e.code)
+	if e.table != "" {
+		s += ", table " + e.table
+	}
+	if e.constraint != "" {
+		s += ", constraint " + e.constraint
+	}
+	return s
+}
+
+func (e *databaseError) Unwrap() error { return e.cause }
+
+var errNoRows = sql.ErrNoRows

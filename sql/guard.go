@@ -1,0 +1,162 @@
+package sql
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"rollcall/reconcile"
+)
+
+//go:embed query/lease_insert.sql
+var leaseInsertSQL string
+
+//go:embed query/lease_take.sql
+var leaseTakeSQL string
+
+//go:embed query/lease_hold.sql
+var leaseHoldSQL string
+
+//go:embed query/lease_release.sql
+var leaseReleaseSQL string
+
+//go:embed query/gate_read.sql
+var gateReadSQL string
+
+//go:embed query/pause_active.sql
+var pauseActiveSQL string
+
+//go:embed query/pause_insert.sql
+var pauseInsertSQL string
+
+//go:embed query/pause_lift.sql
+var pauseLiftSQL string
+
+//go:embed query/pause_list.sql
+var pauseListSQL string
+
+// AcquireLease implements reconcile.GuardStore.
+func (s *Store) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (reconcile.Lease, error) {
+	l := reconcile.Lease{Name: name, Holder: holder}
+	err := s.write(ctx, "acquire lease", func(ctx context.Context, t *tx) error {
+		if _, err := t.ExecContext(ctx, leaseInsertSQL, name); err != nil {
+			return err
+		}
+		err := t.GetContext(ctx, &l.Fence, leaseTakeSQL, holder, micros(until), name, micros(now))
+		if errors.Is(err, errNoRows) {
+			return reconcile.ErrHeld
+		}
+		return err
+	})
+	if errors.Is(err, reconcile.ErrUnknownCommit) {
+		// Nobody knows whether we hold it, so we do not; it expires by itself.
+		return reconcile.Lease{}, fmt.Errorf("%w: %w", reconcile.ErrHeld, err)
+	}
+	if err != nil {
+		return reconcile.Lease{}, err
+	}
+	return l, nil
+}
+
+// ReleaseLease implements reconcile.GuardStore.
+func (s *Store) ReleaseLease(ctx context.Context, l reconcile.Lease) error {
+	return s.write(ctx, "release lease", func(ctx context.Context, t *tx) error {
+		_, err := t.ExecContext(ctx, leaseReleaseSQL, l.Name, l.Fence)
+		return err
+	})
+}
+
+// holdLease makes the transaction depend on the lease and prolongs it. A
+// take-over waits for this transaction; after one, the old holder finds no row.
+func (t *tx) holdLease(ctx context.Context, l reconcile.Lease) error {
+	until := micros(t.store.opts.Now().Add(t.store.opts.LeaseFor))
+	err := changedOne(t.ExecContext(ctx, leaseHoldSQL, until, l.Name, l.Fence))
+	if errors.Is(err, reconcile.ErrMoved) {
+		return fmt.Errorf("lease %s: %w", l.Name, reconcile.ErrLeaseLost)
+	}
+	return err
+}
+
+// fence is the fence of the lease that ctx runs under, 0 without one.
+func fence(ctx context.Context) int64 {
+	l, _ := reconcile.LeaseFrom(ctx)
+	return l.Fence
+}
+
+// gate lets a transaction of a stage pass unless a pause holds for one of the
+// scopes; the scope of everything is always asked for. A pause that is being
+// set waits for this transaction, or this one waits for it and sees it.
+func (t *tx) gate(ctx context.Context, stage reconcile.PausedStage, scopes ...string) error {
+	var f int64
+	if err := t.GetContext(ctx, &f, t.store.dialect.locked(gateReadSQL, forShare), "gate:"+string(stage)); err != nil {
+		return fmt.Errorf("gate %s: %w", stage, err)
+	}
+	for _, scope := range append([]string{reconcile.ScopeAll}, scopes...) {
+		var n int
+		if err := t.GetContext(ctx, &n, pauseActiveSQL, scope, string(stage)); err != nil {
+			return fmt.Errorf("gate %s: %w", stage, err)
+		}
+		if n > 0 {
+			return fmt.Errorf("%s of %s: %w", stage, scope, reconcile.ErrPaused)
+		}
+	}
+	return nil
+}
+
+// Pause implements reconcile.GuardStore.
+func (s *Store) Pause(ctx context.Context, now time.Time, p reconcile.Pause) error {
+	return s.write(ctx, "pause", func(ctx context.Context, t *tx) error {
+		var f int64
+		if err := t.GetContext(ctx, &f, s.dialect.locked(gateReadSQL, forUpdate), "gate:"+string(p.Stage)); err != nil {
+			return err
+		}
+		res, err := t.ExecContext(ctx, pauseInsertSQL, s.newID(), p.Scope, string(p.Stage), p.Actor, p.Reason, micros(now))
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return err // paused already
+		}
+		t.audit("pause", p.Scope+" "+string(p.Stage), fmt.Sprintf("by %s: %s", p.Actor, p.Reason))
+		return nil
+	})
+}
+
+// Resume implements reconcile.GuardStore.
+func (s *Store) Resume(ctx context.Context, now time.Time, scope string, stage reconcile.PausedStage, actor, reason string) error {
+	return s.write(ctx, "resume", func(ctx context.Context, t *tx) error {
+		err := changedOne(t.ExecContext(ctx, pauseLiftSQL, actor, reason, micros(now), scope, string(stage)))
+		if errors.Is(err, reconcile.ErrMoved) {
+			return fmt.Errorf("pause of %s for %s: %w", stage, scope, reconcile.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		t.audit("resume", scope+" "+string(stage), fmt.Sprintf("by %s: %s", actor, reason))
+		return nil
+	})
+}
+
+type pauseRow struct {
+	ID     string `db:"pause_id"`
+	Scope  string `db:"scope"`
+	Stage  string `db:"stage"`
+	SetBy  string `db:"set_by"`
+	Reason string `db:"reason"`
+	SetUS  int64  `db:"set_us"`
+}
+
+// Pauses implements reconcile.GuardStore.
+func (s *Store) Pauses(ctx context.Context) ([]reconcile.Pause, error) {
+	var rows []pauseRow
+	if err := s.ro.SelectContext(ctx, &rows, pauseListSQL); err != nil {
+		return nil, fmt.Errorf("list pauses: %w", scrub(err))
+	}
+	out := make([]reconcile.Pause, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, reconcile.Pause{ID: r.ID, Scope: r.Scope, Stage: reconcile.PausedStage(r.Stage), Actor: r.SetBy, Reason: r.Reason, SetAt: fromMicros(r.SetUS)})
+	}
+	return out, nil
+}

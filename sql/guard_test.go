@@ -1,0 +1,100 @@
+package sql_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"rollcall/reconcile"
+	"rollcall/sql"
+	"rollcall/sql/sqltest"
+)
+
+func TestMain(m *testing.M) { os.Exit(sqltest.Main(m)) }
+
+func TestLeaseHasOneHolder(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx, now := t.Context(), l.Clock.Now()
+		first, err := l.AcquireLease(ctx, "pass:poll", "a", now, now.Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.AcquireLease(ctx, "pass:poll", "b", now, now.Add(time.Minute)); !errors.Is(err, reconcile.ErrHeld) {
+			t.Fatalf("a held lease was given away: %v", err)
+		}
+		if err := l.Resume(reconcile.WithLease(ctx, first), now, "all", "poll", "a", "r"); !errors.Is(err, reconcile.ErrNotFound) {
+			t.Fatalf("a write under the lease: %v", err)
+		}
+		later := now.Add(time.Hour)
+		second, err := l.AcquireLease(ctx, "pass:poll", "b", later, later.Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second.Fence <= first.Fence {
+			t.Errorf("fence went from %d to %d", first.Fence, second.Fence)
+		}
+		pause := reconcile.Pause{Scope: "all", Stage: reconcile.PausePoll, Actor: "a", Reason: "r"}
+		if err := l.Pause(reconcile.WithLease(ctx, first), now, pause); !errors.Is(err, reconcile.ErrLeaseLost) {
+			t.Errorf("the old holder wrote: %v", err)
+		}
+		if got, err := l.Pauses(ctx); err != nil || len(got) != 0 {
+			t.Errorf("pauses after a refused write: %v, %v", got, err)
+		}
+		if err := l.ReleaseLease(ctx, first); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.AcquireLease(ctx, "pass:poll", "c", later, later.Add(time.Minute)); !errors.Is(err, reconcile.ErrHeld) {
+			t.Errorf("an old holder released the new holder's lease: %v", err)
+		}
+	})
+}
+
+func TestOtherKeyringIsRefused(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		other := sqltest.Open(t, "sqlite")
+		if err := l.Bind(t.Context(), l.Clock.Now(), other.Keys); !errors.Is(err, sql.ErrOtherKeyring) {
+			t.Errorf("another keyring: %v", err)
+		}
+		if err := l.Bind(t.Context(), l.Clock.Now(), l.Keys); err != nil {
+			t.Errorf("the ledger's own keyring: %v", err)
+		}
+	})
+}
+
+func TestCommitOfUnknownOutcomeIsReadBack(t *testing.T) {
+	lost := errors.New("the connection broke")
+	for _, database := range sqltest.Databases {
+		t.Run(database, func(t *testing.T) {
+			for name, tc := range map[string]struct {
+				before bool // fail before the COMMIT
+				want   error
+			}{
+				"it happened all the same": {false, nil},
+				"it did not happen":        {true, reconcile.ErrUnknownCommit},
+			} {
+				t.Run(name, func(t *testing.T) {
+					arm := false
+					l := sqltest.OpenWith(t, sqltest.Address(t, database), sql.Options{Commit: func(tx string, commit func() error) error {
+						if !arm || tx != "pause" {
+							return commit()
+						}
+						if tc.before {
+							return lost
+						}
+						return errors.Join(commit(), lost)
+					}})
+					arm = true
+					err := l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: "all", Stage: reconcile.PauseApply, Actor: "a", Reason: "r"})
+					if !errors.Is(err, tc.want) {
+						t.Errorf("error %v, want %v", err, tc.want)
+					}
+					got, err := l.Pauses(t.Context())
+					if err != nil || (len(got) == 1) == tc.before {
+						t.Errorf("pauses %v, %v", got, err)
+					}
+				})
+			}
+		})
+	}
+}

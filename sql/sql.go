@@ -1,0 +1,258 @@
+// Package sql keeps the ledger, in PostgreSQL or SQLite. It is the only
+// package that knows a database, and it holds no rules: a method opens a
+// transaction, reads the facts, asks the pure function that it was given, and
+// writes what that decided.
+package sql
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/oklog/ulid/v2"
+
+	"rollcall/reconcile"
+)
+
+// Options open a Store.
+type Options struct {
+	// Address is a postgres:// address or the name of a SQLite file.
+	Address string
+	// Actor stands in audit events. It names the program and the host, or a person.
+	Actor string
+	// Now is this process's clock.
+	Now func() time.Time
+	// LeaseFor is how long a lease lasts after each write under it; 0 means 10 minutes.
+	LeaseFor time.Duration
+	// Commit runs in place of every COMMIT when set, so that a test can make a
+	// commit fail before or after it happened.
+	Commit func(name string, commit func() error) error
+}
+
+// Store is an open ledger.
+type Store struct {
+	dialect dialect
+	name    string
+	path    string
+	db      *sqlx.DB // for writing
+	ro      *sqlx.DB // for reading
+	opts    Options
+}
+
+var _ reconcile.Store = (*Store)(nil)
+
+// transactionLimit bounds a write transaction. It is generous: a chunk of
+// 2,000 rows takes well under a second.
+const transactionLimit = 2 * time.Minute
+
+// Open opens the ledger at opts.Address without looking at its schema. See
+// Migrate and CheckSchema.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	loc, err := parseLocation(opts.Address)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.LeaseFor == 0 {
+		opts.LeaseFor = 10 * time.Minute
+	}
+	if opts.Actor == "" {
+		opts.Actor = "rollcall"
+	}
+	write, read, err := loc.openPools()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dialect: loc.dialect, name: loc.name, path: loc.path, db: write, ro: read, opts: opts}
+	if err := s.db.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %s: %w", loc.name, scrub(err)), s.Close())
+	}
+	return s, nil
+}
+
+// Close closes the connections. It may be called twice.
+func (s *Store) Close() error {
+	err := s.db.Close()
+	if s.ro != s.db {
+		err = errors.Join(err, s.ro.Close())
+	}
+	return err
+}
+
+// Name is the database's address without its password.
+func (s *Store) Name() string { return s.name }
+
+// Now is the ledger's clock; see dialect.now.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	return s.dialect.now(ctx, s.ro, s.opts.Now)
+}
+
+// tx is an open write transaction.
+type tx struct {
+	*sqlx.Tx
+	store  *Store
+	events []event
+}
+
+type event struct{ kind, subject, detail string }
+
+// audit notes what the transaction does. The events are written at its end; the
+// first one carries the token by which a COMMIT of unknown outcome is read back.
+func (t *tx) audit(kind, subject, detail string) {
+	t.events = append(t.events, event{kind, subject, detail})
+}
+
+// write runs fn in a transaction. It is the only way in which rollcall writes.
+//
+// A cancelled ctx does not cut a transaction that has begun: a COMMIT that is
+// cancelled while it waits for a standby is reported as done by the driver
+// although only this server has it. A COMMIT error other than a clear refusal
+// is read back through the audit event, and is ErrUnknownCommit when that gives
+// no answer.
+func (s *Store) write(ctx context.Context, name string, fn func(ctx context.Context, t *tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), transactionLimit)
+	defer cancel()
+	inner, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("%s: begin: %w", name, scrub(err))
+	}
+	t := &tx{Tx: inner, store: s}
+	token, err := s.fill(ctx, t, fn)
+	if err != nil {
+		_ = inner.Rollback() // the first error is the one to tell
+		return fmt.Errorf("%s: %w", name, scrub(err))
+	}
+	commit := inner.Commit
+	if s.opts.Commit != nil {
+		commit = func() error { return s.opts.Commit(name, inner.Commit) }
+	}
+	if err := commit(); err != nil {
+		_ = inner.Rollback() // a commit that never ran leaves the connection in its transaction
+		if isRefusal(err) {
+			return fmt.Errorf("%s: commit: %w", name, scrub(err))
+		}
+		return s.readBack(ctx, name, token, err)
+	}
+	return nil
+}
+
+// fill does everything between BEGIN and COMMIT.
+func (s *Store) fill(ctx context.Context, t *tx, fn func(ctx context.Context, t *tx) error) (token string, err error) {
+	if l, ok := reconcile.LeaseFrom(ctx); ok {
+		if err := t.holdLease(ctx, l); err != nil {
+			return "", err
+		}
+	}
+	if err := fn(ctx, t); err != nil {
+		return "", err
+	}
+	for i, e := range t.events {
+		var op *string
+		if i == 0 {
+			token = s.newID()
+			op = &token
+		}
+		if _, err := t.ExecContext(ctx, auditInsertSQL, micros(s.opts.Now()), s.opts.Actor, e.kind, e.subject, e.detail, op); err != nil {
+			return "", fmt.Errorf("audit: %w", err)
+		}
+	}
+	return token, nil
+}
+
+// readBack finds out whether a transaction with a failed COMMIT is there all
+// the same. Absence proves nothing on PostgreSQL, where the server may still be
+// about to commit, so only presence is an answer.
+func (s *Store) readBack(ctx context.Context, name, token string, commitErr error) error {
+	unknown := fmt.Errorf("%s: %w: %w", name, reconcile.ErrUnknownCommit, scrub(commitErr))
+	if token == "" {
+		return unknown
+	}
+	var n int
+	if err := s.ro.GetContext(ctx, &n, auditFindSQL, token); err != nil || n == 0 {
+		return unknown
+	}
+	return nil
+}
+
+// newID is a new id that sorts by time: rows that only we refer to stay close
+// to each other in the index.
+func (s *Store) newID() string {
+	return ulid.MustNew(ulid.Timestamp(s.opts.Now()), rand.Reader).String()
+}
+
+// micros is a time as the ledger keeps it.
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// microsOrNull keeps the zero time as NULL.
+func microsOrNull(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	us := t.UnixMicro()
+	return &us
+}
+
+func fromNull(us *int64) time.Time {
+	if us == nil {
+		return time.Time{}
+	}
+	return fromMicros(*us)
+}
+
+func timePointer(us *int64) *time.Time {
+	if us == nil {
+		return nil
+	}
+	t := fromMicros(*us)
+	return &t
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func nullIfEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// changedOne is nil if exactly one row changed, and ErrMoved if none did.
+func changedOne(res interface{ RowsAffected() (int64, error) }, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return err
+	}
+	switch n {
+	case 1:
+		return nil
+	case 0:
+		return reconcile.ErrMoved
+	default:
+		return fmt.Errorf("one row was to change, %d did", n)
+	}
+}

@@ -1,0 +1,92 @@
+// Package sqltest opens fresh ledgers for tests: SQLite always, PostgreSQL
+// where its programs are installed or ROLLCALL_TEST_POSTGRES_URL names a
+// server. With ROLLCALL_TEST_POSTGRES=require a missing PostgreSQL fails the
+// test; nothing is skipped silently.
+package sqltest
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"rollcall/reconcile/keyring"
+	"rollcall/sql"
+)
+
+// Ledger is a fresh, migrated ledger of one test.
+type Ledger struct {
+	*sql.Store
+	Address string // for opening it again
+	Keys    *keyring.Ring
+	Clock   *Clock
+}
+
+// Start is where the clock of every test starts.
+var Start = time.Date(2026, 3, 2, 1, 0, 0, 0, time.UTC)
+
+// Clock is a clock that a test moves by hand.
+type Clock struct{ now time.Time }
+
+// Now is the present.
+func (c *Clock) Now() time.Time { return c.now }
+
+// Advance moves the clock.
+func (c *Clock) Advance(d time.Duration) { c.now = c.now.Add(d) }
+
+// Each runs a test once on each database.
+func Each(t *testing.T, test func(t *testing.T, l *Ledger)) {
+	t.Helper()
+	for _, d := range Databases {
+		t.Run(d, func(t *testing.T) { test(t, Open(t, d)) })
+	}
+}
+
+// Databases are what Each runs a test on.
+var Databases = []string{"sqlite", "postgres"}
+
+// Open opens a fresh ledger on one of the Databases.
+func Open(t testing.TB, database string) *Ledger {
+	t.Helper()
+	return OpenWith(t, Address(t, database), sql.Options{})
+}
+
+// OpenWith opens the ledger at an address, with options such as a hook on
+// COMMIT. Address, actor and clock are filled in.
+func OpenWith(t testing.TB, address string, opts sql.Options) *Ledger {
+	t.Helper()
+	keys, err := keyring.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Ledger{Address: address, Keys: keys, Clock: &Clock{now: Start}}
+	opts.Address, opts.Actor = address, "test"
+	if opts.Now == nil {
+		opts.Now = l.Clock.Now
+	}
+	ctx := context.Background()
+	if l.Store, err = sql.Open(ctx, opts); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := l.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Bind(ctx, l.Clock.Now(), keys); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Address is the address of a fresh, empty database.
+func Address(t testing.TB, database string) string {
+	t.Helper()
+	if database == "postgres" {
+		return freshPostgres(t)
+	}
+	return filepath.Join(t.TempDir(), "ledger.db")
+}

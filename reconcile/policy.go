@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/reconcile/keyring"
 )
 
 // Unknown is the answer that keeps a policy from being approved, and so keeps
@@ -254,4 +255,27 @@ func (c *Classifier) validate(fail func(field, format string, args ...any)) {
 	if _, err := compileSchema(c.Schema); err != nil {
 		fail("classifier.schema", "%v", err)
 	}
+}
+
+// NewPolicyVersion makes a version of a valid policy, ready for approval. The
+// boundary's id is a digest of its content, so that equal boundaries of two
+// policies are one row and a changed one is another.
+func NewPolicyVersion(p Policy, keys *keyring.Ring) (PolicyVersion, error) {
+	if err := p.Validate(); err != nil {
+		return PolicyVersion{}, err
+	}
+	spec, err := p.Spec()
+	if err != nil {
+		return PolicyVersion{}, err
+	}
+	boundary, err := json.Marshal(p.Boundary, json.Deterministic(true))
+	if err != nil {
+		return PolicyVersion{}, fmt.Errorf("boundary of policy %s/%d: %w", p.ID, p.Version, err)
+	}
+	return PolicyVersion{
+		Policy:     p,
+		BoundaryID: keys.MAC(keyring.Spec, []byte("boundary"), boundary)[:32],
+		State:      PolicyDraft,
+		SpecMAC:    keys.MAC(keyring.Spec, spec),
+	}, nil
 }

@@ -1,0 +1,111 @@
+package sql
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"rollcall/reconcile"
+)
+
+//go:embed query/finding_open.sql
+var findingOpenSQL string
+
+//go:embed query/finding_resolve.sql
+var findingResolveSQL string
+
+//go:embed query/finding_get.sql
+var findingGetSQL string
+
+//go:embed query/finding_list.sql
+var findingListSQL string
+
+//go:embed query/finding_list_open.sql
+var findingListOpenSQL string
+
+type findingRow struct {
+	ID         string  `db:"finding_id"`
+	Name       string  `db:"name"`
+	Kind       string  `db:"kind"`
+	Subject    string  `db:"subject"`
+	Severity   string  `db:"severity"`
+	Detail     string  `db:"detail"`
+	OpenedUS   int64   `db:"opened_us"`
+	LastSeenUS int64   `db:"last_seen_us"`
+	Seen       int64   `db:"seen"`
+	ResolvedUS *int64  `db:"resolved_us"`
+	ResolvedBy *string `db:"resolved_by"`
+	Resolution *string `db:"resolution"`
+}
+
+func (r findingRow) finding() reconcile.Finding {
+	return reconcile.Finding{
+		ID: r.ID, Name: r.Name, Kind: r.Kind, Subject: r.Subject, Severity: reconcile.Severity(r.Severity), Detail: r.Detail,
+		OpenedAt: fromMicros(r.OpenedUS), LastSeenAt: fromMicros(r.LastSeenUS), Seen: r.Seen,
+		ResolvedAt: timePointer(r.ResolvedUS), ResolvedBy: orEmpty(r.ResolvedBy), Resolution: orEmpty(r.Resolution),
+	}
+}
+
+func findings(rows []findingRow) []reconcile.Finding {
+	out := make([]reconcile.Finding, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.finding())
+	}
+	return out
+}
+
+// openFinding notes an event within a transaction that has more to do. While
+// one is open for the same name and subject, it is only counted.
+func (t *tx) openFinding(ctx context.Context, now time.Time, e reconcile.Event) error {
+	var seen int64
+	err := t.GetContext(ctx, &seen, findingOpenSQL, t.store.newID(), e.Name, "event", e.Subject, string(e.Severity), e.Detail, micros(now))
+	if err != nil {
+		return fmt.Errorf("open finding %s: %w", e.Name, err)
+	}
+	if seen == 1 {
+		t.audit("finding_open", e.Subject, e.Name)
+	}
+	return nil
+}
+
+// OpenFinding implements reconcile.CheckStore.
+func (s *Store) OpenFinding(ctx context.Context, now time.Time, e reconcile.Event) error {
+	return s.write(ctx, "open finding", func(ctx context.Context, t *tx) error { return t.openFinding(ctx, now, e) })
+}
+
+// Findings implements reconcile.CheckStore.
+func (s *Store) Findings(ctx context.Context, openOnly bool, limit int) ([]reconcile.Finding, error) {
+	query := findingListSQL
+	if openOnly {
+		query = findingListOpenSQL
+	}
+	var rows []findingRow
+	if err := s.ro.SelectContext(ctx, &rows, query, limit); err != nil {
+		return nil, fmt.Errorf("list findings: %w", scrub(err))
+	}
+	return findings(rows), nil
+}
+
+// ResolveFinding implements reconcile.CheckStore.
+func (s *Store) ResolveFinding(ctx context.Context, now time.Time, id, actor, reason string) error {
+	return s.write(ctx, "resolve finding", func(ctx context.Context, t *tx) error {
+		var f findingRow
+		err := t.GetContext(ctx, &f, findingGetSQL, id)
+		if errors.Is(err, errNoRows) {
+			return fmt.Errorf("finding %s: %w", id, reconcile.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		if f.Kind == "invariant" {
+			return fmt.Errorf("finding %s is a broken invariant, which closes when the check no longer sees it: %w", id, reconcile.ErrMoved)
+		}
+		if err := changedOne(t.ExecContext(ctx, findingResolveSQL, micros(now), actor, reason, id)); err != nil {
+			return fmt.Errorf("finding %s: %w", id, err)
+		}
+		t.audit("finding_resolve", f.Subject, fmt.Sprintf("%s by %s: %s", f.Name, actor, reason))
+		return nil
+	})
+}

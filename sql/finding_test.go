@@ -1,0 +1,55 @@
+package sql_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"rollcall/reconcile"
+	"rollcall/sql/sqltest"
+)
+
+func TestFindingOpensCountsAndCloses(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx := t.Context()
+		event := reconcile.Event{Name: "job_vanished", Subject: "job:j", Severity: reconcile.Critical, Detail: "misses 3"}
+		for range 3 {
+			if err := l.OpenFinding(ctx, l.Clock.Now(), event); err != nil {
+				t.Fatal(err)
+			}
+			l.Clock.Advance(time.Minute)
+		}
+		got := findings(t, l, true)
+		if len(got) != 1 || got[0].Seen != 3 || !got[0].OpenedAt.Equal(sqltest.Start) || !got[0].LastSeenAt.Equal(sqltest.Start.Add(2*time.Minute)) {
+			t.Fatalf("after three sightings: %+v", got)
+		}
+		if err := l.ResolveFinding(ctx, l.Clock.Now(), "nobody", "a", "r"); !errors.Is(err, reconcile.ErrNotFound) {
+			t.Errorf("an unknown finding was resolved: %v", err)
+		}
+		if err := l.ResolveFinding(ctx, l.Clock.Now(), got[0].ID, "anna", "asked the provider"); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.ResolveFinding(ctx, l.Clock.Now(), got[0].ID, "anna", "again"); !errors.Is(err, reconcile.ErrMoved) {
+			t.Errorf("a resolved finding was resolved again: %v", err)
+		}
+		if open := findings(t, l, true); len(open) != 0 {
+			t.Errorf("open after it was resolved: %+v", open)
+		}
+		if err := l.OpenFinding(ctx, l.Clock.Now(), event); err != nil {
+			t.Fatal(err)
+		}
+		all := findings(t, l, false)
+		if len(all) != 2 || all[0].ResolvedAt != nil || all[0].Seen != 1 || all[1].ResolvedBy != "anna" || all[1].Resolution != "asked the provider" {
+			t.Errorf("after it came back: %+v", all)
+		}
+	})
+}
+
+func findings(t *testing.T, l *sqltest.Ledger, openOnly bool) []reconcile.Finding {
+	t.Helper()
+	got, err := l.Findings(t.Context(), openOnly, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}

@@ -1,0 +1,3 @@
+-- Findings, newest first.
+SELECT finding_id, name, kind, subject, severity, detail, opened_us, last_seen_us, seen, resolved_us, resolved_by, resolution
+FROM findings ORDER BY opened_us DESC, finding_id DESC LIMIT $1

@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The names by which the stand-in says in every answer that it is no model.
+const (
+	standInModel       = "sandbox-stand-in"
+	standInFingerprint = "rollcall-sandbox-stand-in"
+)
+
+// rules are tried in this order: where several fit, the graver label wins. A
+// phrase counts where it stands between word boundaries, in any ASCII case.
+var rules = []struct {
+	label   string
+	phrases []string
+}{
+	{"self_harm", []string{
+		"kill myself", "killing myself", "end my life", "end it all", "suicide", "suicidal", "self-harm", "self harm",
+		"hurt myself", "cut myself", "cutting myself", "want to die", "better off dead", "no reason to live", "take my own life",
+	}},
+	{"harassment", []string{
+		"i hate you", "hate you", "you people", "idiot", "idiots", "moron", "stupid", "loser", "shut up", "go to hell", "worthless",
+		"disgusting", "scum", "vermin", "subhuman", "trash", "ugly", "kill you", "hurt you", "beat you", "find you", "bitch", "freak", "freaks",
+	}},
+	{"unsafe_advice", []string{
+		"stop taking", "stop your", "quit your medication", "instead of chemo", "instead of insulin", "double the dose", "double your dose",
+		"triple the dose", "bleach", "miracle cure", "cures cancer", "cure cancer", "no need for a doctor", "don't see a doctor",
+		"skip your", "without a prescription", "turpentine", "colloidal silver", "ivermectin", "drink peroxide", "detox", "vaccines cause",
+	}},
+	{"spam", []string{
+		"buy now", "click here", "free trial", "discount", "promo code", "limited offer", "limited time", "order now", "visit my",
+		"work from home", "earn money", "dm me", "whatsapp", "telegram", "subscribe", "http://", "https://", "www.", "casino", "crypto",
+	}},
+}
+
+// harmless are the names of a label for nothing to report.
+var harmless = []string{"ok", "none_of_the_above", "none of the above", "none", "safe", "other"}
+
+// verdict is what the stand-in thinks of a text. The span is where the words
+// are that decided it; it is empty when none did.
+type verdict struct {
+	label      string
+	start, end int
+}
+
+// classify judges a text by words alone, so nothing that the text says about
+// how it should be judged can have an effect.
+func classify(text string, labels []string) verdict {
+	lower := asciiLower(text)
+	for _, r := range rules {
+		if !slices.Contains(labels, r.label) {
+			continue
+		}
+		for _, p := range r.phrases {
+			if i := indexWord(lower, p); i >= 0 {
+				return verdict{r.label, i, i + len(p)}
+			}
+		}
+	}
+	for _, l := range harmless {
+		if slices.Contains(labels, l) {
+			return verdict{label: l}
+		}
+	}
+	return verdict{label: labels[len(labels)-1]}
+}
+
+// asciiLower keeps every byte where it is, so that an index into the result is
+// an index into s.
+func asciiLower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// indexWord is where phrase stands in s with no letter or digit next to its
+// own letters, or -1.
+func indexWord(s, phrase string) int {
+	for from := 0; ; {
+		i := strings.Index(s[from:], phrase)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		end := i + len(phrase)
+		if !joins(s, i-1, i) && !joins(s, end-1, end) {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// joins says whether the bytes at i and k are parts of one word.
+func joins(s string, i, k int) bool {
+	return i >= 0 && k < len(s) && wordByte(s[i]) && wordByte(s[k])
+}
+
+func wordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
+}
+
+// maxQuote is about how long a quote is, in bytes.
+const maxQuote = 120
+
+// quote cuts a verbatim piece out of text: the span with some words around it,
+// or the first words when the span is empty. It is "" for a blank text.
+func quote(text string, start, end int) string {
+	if start == end {
+		start = len(text) - len(strings.TrimLeft(text, " \t\r\n"))
+		end = start
+	}
+	room := max(maxQuote-(end-start), 0)
+	from, to := start, end
+	if end > start {
+		from = max(start-room/3, 0)
+	}
+	to = min(end+room-(start-from), len(text))
+	for from > 0 && from < start && !boundary(text, from) {
+		from++
+	}
+	for to < len(text) && to > end && !boundary(text, to) {
+		to--
+	}
+	if to == from { // one word longer than a quote
+		to = min(from+maxQuote, len(text))
+		for to < len(text) && !utf8.RuneStart(text[to]) {
+			to++
+		}
+	}
+	return strings.TrimSpace(text[from:to])
+}
+
+// boundary says whether text may be cut before byte i.
+func boundary(text string, i int) bool { return text[i-1] == ' ' || text[i] == ' ' }

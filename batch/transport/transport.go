@@ -53,8 +53,9 @@ const (
 type Client struct {
 	scheme, host string // host is lower case and always has a port
 
-	// Reads share connections. Everything else gets a connection of its own:
-	// net/http sends a request a second time only on a reused connection.
+	// GETs share connections. Everything else gets a connection of its own:
+	// net/http sends a request a second time only on a reused connection. For
+	// a GET over an idle connection that has died it does, and may.
 	reads, writes *http.Transport
 }
 
@@ -97,7 +98,7 @@ func New(o Options) (*Client, error) {
 	return &Client{scheme: scheme, host: host, reads: build(true), writes: build(false)}, nil
 }
 
-// Do sends req once and returns the answer, whatever its status: a redirect is
+// Do sends req, once unless it is a GET, and returns the answer, whatever its status: a redirect is
 // an answer too and is not followed. The answer's body yields at most maxBody
 // bytes and then ErrTooLarge; the caller closes it. The deadline is the
 // request's context.

@@ -1,0 +1,235 @@
+package batchtest
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"rollcall/batch"
+)
+
+func status(h *harness) {
+	job := h.created()
+	first := h.status(job.ID)
+	if second := h.status(job.ID); !reflect.DeepEqual(first, second) || first.ID != job.ID {
+		h.Errorf("two look-ups of %s gave %+v and %+v", job.ID, first, second)
+	}
+	if h.Server.Jobs() != 1 || h.Server.Calls(OpCreate) != 1 {
+		h.Error("a look-up created something")
+	}
+	_, err := h.Provider.Status(h.Context(), "batch-nobody-knows")
+	h.fails(err, batch.NotFound)
+}
+
+// readFaults are the faults of calls that may be repeated.
+var readFaults = []readFault{
+	// An HTTP stack may try a read again when an idle connection turns out to
+	// be dead; only a call that creates something must not be repeated.
+	{LostRequest, batch.Temporary, true},
+	{LostAnswer, batch.Temporary, true},
+	{GatewayPage, batch.Temporary, false},
+	{Conflict, batch.Temporary, false},
+	{Redirect, batch.BadAnswer, false},
+	{Unauthorized, batch.Denied, false},
+	{Missing, batch.NotFound, false},
+	{TooMany, batch.RateLimited, false},
+}
+
+type readFault struct {
+	fault   FaultKind
+	kind    batch.Kind
+	mayPass bool
+}
+
+// statusFaults: a failed look-up says nothing about the job (F24).
+func statusFaults(h *harness) {
+	for _, tc := range append(readFaults[:len(readFaults):len(readFaults)], readFault{Blank, batch.BadAnswer, false}) {
+		h.each(string(tc.fault), func(h *harness) {
+			job := h.created()
+			want := h.status(job.ID)
+			h.arm(OpStatus, Fault{Kind: tc.fault})
+			if _, err := h.Provider.Status(h.Context(), job.ID); err != nil || !tc.mayPass {
+				h.fails(err, tc.kind)
+			}
+			if got := h.status(job.ID); !reflect.DeepEqual(got, want) {
+				h.Errorf("job is %+v, was %+v", got, want)
+			}
+			if h.Server.Strayed() != 0 || h.Server.Calls(OpCreate) != 1 {
+				h.Error("the call went elsewhere, or created something")
+			}
+		})
+	}
+}
+
+func endings(h *harness) {
+	outcomes := func(h *harness, job batch.Job) map[batch.Outcome][]string {
+		got := map[batch.Outcome][]string{}
+		for _, f := range job.Files {
+			_, results := h.lines(f.ID)
+			for _, r := range results {
+				got[r.Outcome] = append(got[r.Outcome], r.CustomID)
+				if (r.Outcome == batch.Answered) != (len(r.Content) > 0) {
+					h.Errorf("%s: %s with %d bytes of content", r.CustomID, r.Outcome, len(r.Content))
+				}
+			}
+		}
+		for _, ids := range got {
+			slices.Sort(ids)
+		}
+		return got
+	}
+	last := len(items) - 1
+	for ending, want := range map[Ending]map[batch.Outcome][]string{
+		AllAnswered: {batch.Answered: items},
+		OneExpired:  {batch.Answered: items[:last], batch.Expired: items[last:]},
+		AllFailed:   {batch.ItemFailed: items},
+	} {
+		h.each(string(ending), func(h *harness) {
+			job := h.created()
+			h.Server.Finish(job.ID, ending)
+			job = h.status(job.ID)
+			if job.Phase != batch.PhaseEnded || !job.Known || len(job.Faults) != 0 {
+				h.Errorf("job %+v", job)
+			}
+			if got := outcomes(h, job); !reflect.DeepEqual(got, want) {
+				h.Errorf("results %v, want %v", got, want)
+			}
+			if ending == AllFailed && (len(job.Files) != 1 || job.Files[0].Channel != batch.ChannelError) {
+				h.Errorf("files %v, want the error file alone", job.Files)
+			}
+			if ending == AllAnswered {
+				h.channel(job, batch.ChannelOutput)
+			}
+		})
+	}
+	h.each(string(BodyRefused), func(h *harness) {
+		job := h.created()
+		h.Server.Finish(job.ID, BodyRefused)
+		job = h.status(job.ID)
+		if job.Phase != batch.PhaseInvalid || len(job.Faults) == 0 || len(job.Files) != 0 {
+			h.Errorf("job %+v", job)
+		}
+		for _, f := range job.Faults {
+			if f.Code != batch.SafeCode(f.Code) || f.Line < 0 {
+				h.Errorf("fault %+v", f)
+			}
+		}
+	})
+}
+
+// finished returns the output file of a job that was answered.
+func (h *harness) finished() string {
+	h.Helper()
+	job := h.created()
+	h.Server.Finish(job.ID, AllAnswered)
+	return h.channel(h.status(job.ID), batch.ChannelOutput)
+}
+
+func downloads(h *harness) {
+	file := h.finished()
+	body, _, err := h.Provider.Download(h.Context(), file)
+	if err != nil {
+		h.Fatal(err)
+	}
+	if _, err := io.ReadFull(body, make([]byte, 5)); err != nil {
+		h.Fatal(err)
+	}
+	body.Close() // given up early
+	first, _ := h.lines(file)
+	second, _ := h.lines(file)
+	if len(first) == 0 || !bytes.Equal(first, second) {
+		h.Errorf("%d bytes, then %d bytes", len(first), len(second))
+	}
+	_, err = h.download("file-nobody-knows")
+	h.fails(err, batch.NotFound)
+}
+
+func downloadFaults(h *harness) {
+	for _, tc := range readFaults {
+		h.each(string(tc.fault), func(h *harness) {
+			file := h.finished()
+			want, _ := h.lines(file)
+			h.arm(OpDownload, Fault{Kind: tc.fault})
+			if _, err := h.download(file); err != nil || !tc.mayPass {
+				h.fails(err, tc.kind)
+			}
+			if got, _ := h.lines(file); !bytes.Equal(got, want) || h.Server.Strayed() != 0 {
+				h.Error("the next download is not whole, or the call went elsewhere")
+			}
+		})
+	}
+	h.each(string(Torn), func(h *harness) {
+		file := h.finished()
+		want, _ := h.lines(file)
+		h.arm(OpDownload, Fault{Kind: Torn})
+		part, err := h.download(file)
+		if err == nil {
+			h.Error("a torn download ended without an error")
+		}
+		h.discreet(err)
+		if len(part) >= len(want) || !bytes.HasPrefix(want, part) {
+			h.Errorf("%d bytes of %d", len(part), len(want))
+		}
+		if got, _ := h.lines(file); !bytes.Equal(got, want) {
+			h.Error("the next download did not start at the first byte")
+		}
+	})
+}
+
+// junk: DecodeResult never fails, and never takes junk for an answer.
+func junk(h *harness) {
+	_, results := h.lines(h.finished())
+	raw, _ := h.lines(h.finished())
+	line, _, _ := bytes.Cut(raw, []byte("\n"))
+	if len(results) != len(items) {
+		h.Errorf("%d results of %d", len(results), len(items))
+	}
+	for n := range line {
+		if r := h.Provider.DecodeResult(line[:n]); r.Outcome != batch.Unreadable || len(r.Content) != 0 {
+			h.Errorf("a line cut at %d of %d is %s", n, len(line), r.Outcome)
+		}
+	}
+	for _, s := range []string{
+		"", " ", "null", "true", "7", "[]", "{}", `"x"`, "{", "\x00", "\xff\xfe", Marker, "<html>" + Marker + "</html>",
+		`{"custom_id":null}`, `{"custom_id":7}`, `{"custom_id":["w0001-s1"]}`,
+		strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000), "\ufeff" + string(line), string(line) + string(line),
+	} {
+		if r := h.Provider.DecodeResult([]byte(s)); r.Outcome != batch.Unreadable || len(r.Content) != 0 {
+			h.Errorf("%.40q is %s", s, r.Outcome)
+		}
+	}
+}
+
+func deleteFile(h *harness) {
+	file := h.finished()
+	before := h.Server.Files()
+	for _, tc := range []struct {
+		fault FaultKind
+		kind  batch.Kind
+	}{
+		{LostRequest, batch.Temporary}, {GatewayPage, batch.Temporary}, {Unauthorized, batch.Denied},
+		{TooMany, batch.RateLimited}, {Redirect, batch.BadAnswer},
+	} {
+		if h.Server.Arm(OpDelete, Fault{Kind: tc.fault}) {
+			h.fails(h.Provider.DeleteFile(h.Context(), file), tc.kind)
+		}
+	}
+	for range 2 {
+		if err := h.Provider.DeleteFile(h.Context(), file); err != nil {
+			h.Error(err)
+		}
+	}
+	if err := h.Provider.DeleteFile(h.Context(), "file-nobody-knows"); err != nil {
+		h.Error(err)
+	}
+	if n := h.Server.Files(); n != before-1 {
+		h.Errorf("%d files, want %d", n, before-1)
+	}
+	_, err := h.download(file)
+	h.fails(err, batch.NotFound)
+	if h.Server.Strayed() != 0 {
+		h.Error("a call went elsewhere")
+	}
+}

@@ -1,0 +1,132 @@
+package openai
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"rollcall/batch"
+	"rollcall/batch/transport"
+)
+
+const (
+	endpoint = "/v1/chat/completions"
+	window   = "24h" // the only one that is offered
+
+	// The bounds of an expiry that is asked for.
+	minExpiry = time.Hour
+	maxExpiry = 30 * 24 * time.Hour
+
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+)
+
+type createRequest struct {
+	InputFileID        string            `json:"input_file_id"`
+	Endpoint           string            `json:"endpoint"`
+	CompletionWindow   string            `json:"completion_window"`
+	Metadata           map[string]string `json:"metadata,omitempty"`
+	OutputExpiresAfter *expiresAfter     `json:"output_expires_after,omitempty"`
+}
+
+type expiresAfter struct {
+	Anchor  string `json:"anchor"`
+	Seconds int64  `json:"seconds"`
+}
+
+// Create makes the job, in one request and never another.
+func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, error) {
+	const op = "create"
+	body, err := createBody(cr)
+	if err != nil {
+		return batch.Job{}, err
+	}
+	a, err := c.call(ctx, http.MethodPost, "/batches", body)
+	if err != nil {
+		kind := batch.UnknownOutcome
+		if transport.NeverLeft(err) {
+			kind = batch.Temporary
+		}
+		return batch.Job{}, &batch.Error{Op: op, Kind: kind, Cause: err}
+	}
+	if a.err != nil {
+		return batch.Job{}, a.error(op, batch.UnknownOutcome, a.err)
+	}
+	if a.status < 200 || a.status > 299 {
+		return batch.Job{}, a.fault(op, createKind)
+	}
+	job, input, err := parseJob(a.body)
+	if err != nil {
+		return batch.Job{}, a.error(op, batch.UnknownOutcome, err)
+	}
+	if input != "" && input != cr.FileID {
+		e := a.error(op, batch.UnknownOutcome, nil)
+		e.Code = codeOtherFile
+		return batch.Job{}, e
+	}
+	return job, nil
+}
+
+func createBody(cr batch.Creation) ([]byte, error) {
+	refuse := func(code string) ([]byte, error) {
+		return nil, &batch.Error{Op: "create", Kind: batch.Rejected, Code: code}
+	}
+	if !safeID(cr.FileID) {
+		return refuse(codeInvalidID)
+	}
+	if len(cr.Metadata) > maxMetadata {
+		return refuse(codeInvalidMetadata)
+	}
+	for k, v := range cr.Metadata {
+		if k == "" || len(k) > maxMetadataKey || len(v) > maxMetadataValue {
+			return refuse(codeInvalidMetadata)
+		}
+	}
+	body, err := json.Marshal(createRequest{
+		InputFileID:        cr.FileID,
+		Endpoint:           endpoint,
+		CompletionWindow:   window,
+		Metadata:           cr.Metadata,
+		OutputExpiresAfter: expiry(cr.OutputExpiry),
+	}, json.Deterministic(true))
+	if err != nil { // metadata that is not UTF-8
+		return refuse(codeInvalidMetadata)
+	}
+	return body, nil
+}
+
+// expiry is nil for the provider's default, else d within what is offered.
+func expiry(d time.Duration) *expiresAfter {
+	if d <= 0 {
+		return nil
+	}
+	return &expiresAfter{Anchor: "created_at", Seconds: int64(min(max(d, minExpiry), maxExpiry) / time.Second)}
+}
+
+// Status looks the job up.
+func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
+	const op = "status"
+	if !safeID(jobID) {
+		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
+	}
+	a, err := c.call(ctx, http.MethodGet, "/batches/"+jobID, nil)
+	switch {
+	case err != nil:
+		return batch.Job{}, &batch.Error{Op: op, Kind: readFault(err), Cause: err}
+	case a.status != http.StatusOK:
+		return batch.Job{}, a.fault(op, readKind)
+	case a.err != nil:
+		return batch.Job{}, a.error(op, batch.Temporary, a.err)
+	}
+	job, _, err := parseJob(a.body)
+	if err == nil && job.ID != jobID {
+		err = errShape
+	}
+	if err != nil {
+		return batch.Job{}, a.error(op, batch.BadAnswer, err)
+	}
+	return job, nil
+}

@@ -1,0 +1,125 @@
+package openai
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The types in this file decode members that a provider documents with one
+// type and servers send with another. JSON itself is read strictly (no
+// duplicate names, exact case, valid UTF-8, no trailing data); a member of
+// another type is noted and passed over, so that one odd member does not hide
+// the others. For each, set means: given, in the documented type.
+
+// str is a string.
+type str struct {
+	v   string
+	set bool
+	odd bool // given, not null, and not a string
+}
+
+func (s *str) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case jsontext.KindString:
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		s.v, s.set = tok.String(), true
+		return nil
+	case jsontext.KindNull:
+	default:
+		s.odd = true
+	}
+	return dec.SkipValue()
+}
+
+// num is a whole number; 200.0 is one.
+type num struct {
+	v   int64
+	set bool
+}
+
+func (n *num) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil || raw.Kind() != jsontext.KindNumber {
+		return err
+	}
+	n.v, n.set = whole(string(raw))
+	return nil
+}
+
+func whole(s string) (int64, bool) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// instant is a time as Unix seconds or, as some servers send it, RFC 3339.
+type instant struct{ t time.Time }
+
+func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch raw.Kind() {
+	case jsontext.KindNumber:
+		if n, ok := whole(string(raw)); ok && n > 0 && n < 1<<40 {
+			i.t = time.Unix(n, 0).UTC()
+		}
+	case jsontext.KindString:
+		if s, err := jsontext.AppendUnquote(nil, raw); err == nil {
+			if t, err := time.Parse(time.RFC3339, string(s)); err == nil {
+				i.t = t.UTC()
+			}
+		}
+	}
+	return nil
+}
+
+// obj is an object.
+type obj[T any] struct {
+	v   T
+	set bool
+	odd bool // given, not null, and not an object
+}
+
+func (o *obj[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case jsontext.KindBeginObject:
+		o.set = true
+		return json.UnmarshalDecode(dec, &o.v)
+	case jsontext.KindNull:
+	default:
+		o.odd = true
+	}
+	return dec.SkipValue()
+}
+
+// list is an array.
+type list[T any] struct{ v []T }
+
+func (l *list[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindBeginArray {
+		return dec.SkipValue()
+	}
+	return json.UnmarshalDecode(dec, &l.v)
+}
+
+// yes is true for the literal true and nothing else.
+type yes bool
+
+func (y *yes) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*y = dec.PeekKind() == jsontext.KindTrue
+	return dec.SkipValue()
+}

@@ -1,0 +1,171 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"rollcall/batch"
+)
+
+// wireFile is a File object.
+type wireFile struct {
+	ID      str `json:"id"`
+	Bytes   num `json:"bytes"`
+	Deleted yes `json:"deleted"`
+}
+
+// wireJob is a Batch object.
+type wireJob struct {
+	ID           str             `json:"id"`
+	Status       str             `json:"status"`
+	InputFileID  str             `json:"input_file_id"`
+	OutputFileID str             `json:"output_file_id"`
+	ErrorFileID  str             `json:"error_file_id"`
+	ExpiresAt    instant         `json:"expires_at"`
+	Counts       obj[wireCounts] `json:"request_counts"`
+	Errors       obj[wireFaults] `json:"errors"`
+}
+
+type wireCounts struct {
+	Total     num `json:"total"`
+	Completed num `json:"completed"`
+	Failed    num `json:"failed"`
+}
+
+type wireFaults struct {
+	Data list[obj[wireFault]] `json:"data"`
+}
+
+// wireFault is the error of an envelope, a job or a line.
+type wireFault struct {
+	Message str `json:"message"`
+	Type    str `json:"type"`
+	Code    str `json:"code"`
+	Line    num `json:"line"`
+	// Azure puts the filter's verdict one level deeper, under either name.
+	Inner1 obj[wireInner] `json:"inner_error"`
+	Inner2 obj[wireInner] `json:"innererror"`
+}
+
+type wireInner struct {
+	Code str `json:"code"`
+}
+
+// wireEnvelope is the body of an answer that is an error.
+type wireEnvelope struct {
+	Error obj[wireFault] `json:"error"`
+}
+
+var errShape = errors.New("answer is not in the documented shape")
+
+// parseFault reads an error envelope. The message is looked at for the one
+// fault that has no code of its own, and dropped.
+func parseFault(body []byte) fault {
+	var e wireEnvelope
+	if json.Unmarshal(body, &e) != nil || !e.Error.set {
+		return fault{}
+	}
+	w := e.Error.v
+	return fault{
+		known:       w.Message.set || w.Type.set || w.Code.set,
+		code:        w.Code.v,
+		typ:         w.Type.v,
+		missingFile: cannotFindFile(w.Message.v),
+	}
+}
+
+func cannotFindFile(message string) bool {
+	m := strings.ToLower(message)
+	return strings.HasPrefix(m, "cannot find file") || strings.HasPrefix(m, "no such file object")
+}
+
+// parseFile returns the id of an uploaded file.
+func parseFile(body []byte, size int64) (string, error) {
+	var f wireFile
+	if json.Unmarshal(body, &f) != nil || !safeID(f.ID.v) {
+		return "", errShape
+	}
+	if f.Bytes.set && f.Bytes.v > 0 && f.Bytes.v != size {
+		return "", errors.New("the provider holds another number of bytes than was sent")
+	}
+	return f.ID.v, nil
+}
+
+func deleted(body []byte, fileID string) bool {
+	var f wireFile
+	return json.Unmarshal(body, &f) == nil && bool(f.Deleted) && f.ID.v == fileID
+}
+
+// parseJob reads a Batch object. input is the file that it says it is over.
+// A body without an id or a status is no job, whatever else it holds.
+func parseJob(body []byte) (job batch.Job, input string, err error) {
+	var w wireJob
+	if json.Unmarshal(body, &w) != nil || !safeID(w.ID.v) || w.Status.v == "" {
+		return batch.Job{}, "", errShape
+	}
+	job = batch.Job{
+		ID:      w.ID.v,
+		Status:  batch.SafeCode(w.Status.v),
+		Counts:  batch.Counts{Total: w.Counts.v.Total.v, Completed: w.Counts.v.Completed.v, Failed: w.Counts.v.Failed.v},
+		Expires: w.ExpiresAt.t,
+	}
+	job.Phase, job.Known = phase(w.Status.v)
+	switch job.Phase {
+	case batch.PhaseEnded:
+		job.Files, err = files(w)
+	case batch.PhaseInvalid:
+		job.Faults = faults(w.Errors.v.Data.v)
+	}
+	return job, w.InputFileID.v, err
+}
+
+// phase compares without case: some servers write Completed or COMPLETED.
+func phase(status string) (p batch.Phase, known bool) {
+	switch strings.ToLower(status) {
+	case "validating", "in_progress", "finalizing", "cancelling":
+		return batch.PhaseRunning, true
+	case "completed", "expired", "cancelled":
+		return batch.PhaseEnded, true
+	case "failed":
+		return batch.PhaseInvalid, true
+	}
+	return batch.PhaseRunning, false
+}
+
+// files leaves out an id that is absent, null or empty. An id that is there
+// but cannot be used is an error: leaving it out would lose its results.
+func files(w wireJob) ([]batch.ResultFile, error) {
+	var out []batch.ResultFile
+	for _, f := range []struct {
+		channel batch.Channel
+		id      str
+	}{{batch.ChannelOutput, w.OutputFileID}, {batch.ChannelError, w.ErrorFileID}} {
+		switch {
+		case f.id.odd:
+			return nil, errShape
+		case f.id.v == "":
+		case !safeID(f.id.v):
+			return nil, errShape
+		default:
+			out = append(out, batch.ResultFile{Channel: f.channel, ID: f.id.v})
+		}
+	}
+	return out, nil
+}
+
+func faults(data []obj[wireFault]) []batch.Fault {
+	out := make([]batch.Fault, 0, len(data))
+	for _, d := range data {
+		f := batch.Fault{Code: batch.SafeCode(d.v.Code.v)}
+		if cannotFindFile(d.v.Message.v) {
+			f.Code = CodeFileNotFound
+		}
+		if n := d.v.Line.v; n > 0 && n < 1<<31 {
+			f.Line = int(n)
+		}
+		out = append(out, f)
+	}
+	return out
+}

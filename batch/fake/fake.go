@@ -1,0 +1,293 @@
+// Package fake is a processor in memory, for tests of the passes and for the
+// simulation. It is deterministic: it starts no goroutine, reads no clock, and
+// a job moves only when the test says so.
+//
+// It misbehaves on request (Hooks), answers what the test wants (Answer,
+// Script), and keeps books of its own (Jobs, Files, Uploaded, Breaches), so
+// that a test can compare what really happened with what the ledger believes.
+package fake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"sync"
+	"time"
+
+	"rollcall/batch"
+)
+
+// Options make a Provider. The zero value works.
+type Options struct {
+	Account batch.Account // default: processor "fake", name "fake", host "fake.invalid"
+	Limits  batch.Limits
+	// Now is the processor's clock; nil stands still at a fixed time.
+	Now func() time.Time
+	// Window is how long a job may take until it is given up; 24 h.
+	Window time.Duration
+	// Answer is the content of an answer; nil is {"label":"ok"}.
+	Answer func(customID, text string) []byte
+	// Script writes the result lines of an item in place of Answer: nil is
+	// "as Answer says", an empty slice leaves the item out of the results.
+	Script func(Item) []Line
+	// Breach is told when a rule of the contract is broken; t.Error, say.
+	Breach func(rule string)
+}
+
+// Hooks decide about calls. apply says whether the call is carried out, err
+// what the caller sees of it, so that the two may differ:
+//
+//	true, nil    as without a hook
+//	true, err    carried out, but the caller does not learn it; a Download
+//	             yields half of its bytes and then err
+//	false, err   not carried out
+//	false, nil   a lie: a fresh id that nobody knows, a look-up that still
+//	             shows a new job, an empty file, a file that is said to be deleted
+//
+// A nil hook is (true, nil). Hooks are called without a lock held and may call
+// the Provider. Set them before the calls that they are about.
+type Hooks struct {
+	Upload   func(name string) (apply bool, err error)
+	Create   func(c batch.Creation) (apply bool, err error)
+	Status   func(jobID string) (apply bool, err error)
+	Download func(fileID string) (apply bool, err error)
+	Delete   func(fileID string) (apply bool, err error)
+}
+
+// Provider is the processor and its client in one.
+type Provider struct {
+	Hooks Hooks
+
+	o Options
+
+	mu       sync.Mutex
+	lastFile int
+	lastJob  int
+	files    []*file // in the order in which they were made, deleted ones too
+	jobs     []*job  // likewise
+	fileByID map[string]*file
+	jobByID  map[string]*job
+	jobOver  map[string]string // by file: the last job over it
+	uploaded map[string]int    // by text: how often it was handed over
+	accepted map[string]bool   // custom ids of all jobs
+	calls    map[Op]int
+	breaches []string
+}
+
+var _ batch.Provider = (*Provider)(nil)
+
+// Op names a call in Calls.
+type Op string
+
+// The calls.
+const (
+	OpUpload   Op = "upload"
+	OpCreate   Op = "create"
+	OpStatus   Op = "status"
+	OpDownload Op = "download"
+	OpDelete   Op = "delete file"
+)
+
+// New returns a Provider without files or jobs.
+func New(o Options) *Provider {
+	if o.Account == (batch.Account{}) {
+		o.Account = batch.Account{Processor: "fake", Name: "fake", Host: "fake.invalid", Fingerprint: "fake"}
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+	}
+	if o.Window <= 0 {
+		o.Window = 24 * time.Hour
+	}
+	if o.Answer == nil {
+		o.Answer = func(string, string) []byte { return []byte(`{"label":"ok"}`) }
+	}
+	return &Provider{
+		o:        o,
+		fileByID: map[string]*file{},
+		jobByID:  map[string]*job{},
+		jobOver:  map[string]string{},
+		uploaded: map[string]int{},
+		accepted: map[string]bool{},
+		calls:    map[Op]int{},
+	}
+}
+
+// Account returns the configured account.
+func (p *Provider) Account() batch.Account { return p.o.Account }
+
+// Limits returns the configured limits.
+func (p *Provider) Limits() batch.Limits { return p.o.Limits }
+
+// before counts the call, and asks the context and the hook.
+func (p *Provider) before(ctx context.Context, op Op, hook func() (bool, error)) (apply bool, err error) {
+	p.mu.Lock()
+	p.calls[op]++
+	p.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return false, &batch.Error{Op: string(op), Kind: batch.Temporary, Cause: err}
+	}
+	apply, err = hook()
+	var e *batch.Error
+	if err != nil && !errors.As(err, &e) {
+		kind := batch.Temporary
+		if op == OpCreate {
+			kind = batch.UnknownOutcome
+		}
+		err = &batch.Error{Op: string(op), Kind: kind, Cause: err}
+	}
+	return apply, err
+}
+
+func ask[T any](hook func(T) (bool, error), v T) func() (bool, error) {
+	return func() (bool, error) {
+		if hook == nil {
+			return true, nil
+		}
+		return hook(v)
+	}
+}
+
+// Upload keeps the body.
+func (p *Provider) Upload(ctx context.Context, in batch.Input) (string, error) {
+	apply, hookErr := p.before(ctx, OpUpload, ask(p.Hooks.Upload, in.Name))
+	if !apply && hookErr != nil {
+		return "", hookErr
+	}
+	var body bytes.Buffer
+	if err := in.Write(&body); err != nil {
+		return "", &batch.Error{Op: string(OpUpload), Kind: batch.Temporary, Cause: err}
+	}
+	if int64(body.Len()) != in.Size {
+		return "", &batch.Error{Op: string(OpUpload), Kind: batch.Temporary, Code: "body_size_mismatch"}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	items, _ := parseBody(body.Bytes())
+	for _, it := range items {
+		p.uploaded[it.Text]++
+	}
+	f := p.newFile(in.Name, "", body.Bytes())
+	if !apply {
+		f.present = false
+	}
+	if hookErr != nil {
+		return "", hookErr
+	}
+	return f.id, nil
+}
+
+// Create makes a job, even over a file that is not there: as at OpenAI, that
+// shows in the job.
+func (p *Provider) Create(ctx context.Context, c batch.Creation) (batch.Job, error) {
+	apply, hookErr := p.before(ctx, OpCreate, ask(p.Hooks.Create, c))
+	if !apply && hookErr != nil {
+		return batch.Job{}, hookErr
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastJob++
+	j := &job{
+		id:       fmt.Sprintf("job-%06d", p.lastJob),
+		fileID:   c.FileID,
+		metadata: maps.Clone(c.Metadata),
+		created:  p.o.Now(),
+		phase:    batch.PhaseRunning,
+		status:   "validating",
+		known:    true,
+	}
+	fresh := p.answer(j)
+	if apply {
+		p.accept(j)
+	}
+	if hookErr != nil {
+		return batch.Job{}, hookErr
+	}
+	return fresh, nil
+}
+
+// accept puts a job into the books and its body to the test.
+func (p *Provider) accept(j *job) {
+	if other := p.jobOver[j.fileID]; other != "" {
+		p.breach("file %s is the body of %s and %s", j.fileID, other, j.id)
+	}
+	p.jobOver[j.fileID] = j.id
+	p.jobs = append(p.jobs, j)
+	p.jobByID[j.id] = j
+	f := p.fileByID[j.fileID]
+	if f == nil || !f.present {
+		j.refuse(batch.Fault{Code: "input_file_not_found"})
+		return
+	}
+	items, faults := parseBody(f.body)
+	j.items = items
+	if len(faults) > 0 {
+		j.refuse(faults...)
+		return
+	}
+	for i := range j.items {
+		id := j.items[i].CustomID
+		j.items[i].JobID = j.id
+		if p.accepted[id] {
+			p.breach("custom id %s is in more than one job", id)
+		}
+		p.accepted[id] = true
+	}
+}
+
+// Status shows the job.
+func (p *Provider) Status(ctx context.Context, jobID string) (batch.Job, error) {
+	apply, err := p.before(ctx, OpStatus, ask(p.Hooks.Status, jobID))
+	if err != nil {
+		return batch.Job{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j := p.jobByID[jobID]
+	if j == nil {
+		return batch.Job{}, &batch.Error{Op: string(OpStatus), Kind: batch.NotFound}
+	}
+	if !apply {
+		return p.answer(&job{id: j.id, created: j.created, phase: batch.PhaseRunning, status: "validating", known: true}), nil
+	}
+	return p.answer(j), nil
+}
+
+// Download opens a file.
+func (p *Provider) Download(ctx context.Context, fileID string) (io.ReadCloser, int64, error) {
+	apply, hookErr := p.before(ctx, OpDownload, ask(p.Hooks.Download, fileID))
+	if !apply && hookErr != nil {
+		return nil, 0, hookErr
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.fileByID[fileID]
+	if f == nil || !f.present {
+		return nil, 0, &batch.Error{Op: string(OpDownload), Kind: batch.NotFound}
+	}
+	body := f.body
+	switch {
+	case !apply:
+		body = nil
+	case hookErr != nil:
+		torn := io.MultiReader(bytes.NewReader(body[:len(body)/2]), broken{hookErr})
+		return io.NopCloser(torn), int64(len(body)), nil
+	}
+	return io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+}
+
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+// DeleteFile deletes a file.
+func (p *Provider) DeleteFile(ctx context.Context, fileID string) error {
+	apply, err := p.before(ctx, OpDelete, ask(p.Hooks.Delete, fileID))
+	if apply {
+		p.ForgetFile(fileID)
+	}
+	return err
+}

@@ -379,3 +379,58 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("host %q", got)
 	}
 }
+
+// A body of another length is a fault of ours with a name of its own, even
+// when Write does not look at the writer's errors.
+func TestUploadLengthHasACode(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			t.Error("a body of another length arrived whole")
+		}
+	}))
+	t.Cleanup(srv.Close)
+	c := newClient(t, config(srv.URL))
+	for name, chunks := range map[string][]string{"short": {"abc"}, "long": {"abcd", "e"}, "long at once": {"abcde"}, "none": nil} {
+		_, err := c.Upload(t.Context(), batch.Input{Name: "rc-1.jsonl", Size: 4, Write: func(w io.Writer) error {
+			for _, chunk := range chunks {
+				io.WriteString(w, chunk)
+			}
+			return nil
+		}})
+		if batch.KindOf(err) != batch.Temporary || batch.CodeOf(err) != CodeBodySize {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An answer that comes before the body was sent cannot be about it.
+func TestUploadAnsweredEarly(t *testing.T) {
+	returned := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		const answer = `{"id":"file-1"}`
+		rc := http.NewResponseController(w)
+		if err := rc.EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(answer)))
+		io.WriteString(w, answer)
+		if err := rc.Flush(); err != nil {
+			t.Error(err)
+		}
+		<-returned // the connection stays open, so that the answer is read
+	}))
+	t.Cleanup(srv.Close)
+	c := newClient(t, config(srv.URL))
+	id, err := c.Upload(t.Context(), batch.Input{Name: "rc-1.jsonl", Size: 1 << 30, Write: func(w io.Writer) error {
+		chunk := make([]byte, 1<<16)
+		for {
+			if _, err := w.Write(chunk); err != nil {
+				return err
+			}
+		}
+	}})
+	close(returned)
+	if id != "" || batch.KindOf(err) != batch.BadAnswer {
+		t.Errorf("%q, %v", id, err)
+	}
+}

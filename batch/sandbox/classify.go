@@ -81,8 +81,8 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// indexWord is where phrase stands in s with no letter or digit next to its
-// own letters, or -1.
+// indexWord is where phrase stands in s with no ASCII letter or digit next
+// to its own, or -1.
 func indexWord(s, phrase string) int {
 	for from := 0; ; {
 		i := strings.Index(s[from:], phrase)
@@ -104,7 +104,7 @@ func joins(s string, i, k int) bool {
 }
 
 func wordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
 }
 
 // maxQuote is about how long a quote is, in bytes.

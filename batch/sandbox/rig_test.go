@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -240,6 +241,21 @@ func (r *rig) content(fileID any) string {
 		r.Fatalf("content: HTTP %d, %v", resp.StatusCode, err)
 	}
 	return string(b)
+}
+
+// until returns when the books say so, which another goroutine is bringing about.
+func (r *rig) until(ok func(sandbox.Books) bool) {
+	r.Helper()
+	for {
+		b, err := r.server.Books()
+		if err != nil {
+			r.Fatal(err)
+		}
+		if ok(b) {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // run uploads, creates, lets time pass and returns the finished job.

@@ -73,6 +73,7 @@ type Settings struct {
 	FilesGrace time.Duration // how long a job that is complete without its files is asked again
 
 	ConsumeRetry time.Duration // wait after a download that failed
+	LostGrace    time.Duration // a result file that stays unknown at the provider for longer is lost
 	LineBytes    int           // longest result line that is read
 	SetBytes     int64         // longest result file that is read
 
@@ -80,6 +81,8 @@ type Settings struct {
 
 	UncertainAfter time.Duration // age at which an open submission is a finding
 	JobOverdue     time.Duration // age at which a job at the provider is a finding
+	StuckAfter     time.Duration // age at which an ended job, or an outcome that is not applied, is a finding
+	UnreadAfter    time.Duration // age of a job at which result files that are not read are a finding: half of their life
 	BreachLimit    int           // offenders listed for one invariant
 }
 
@@ -91,9 +94,10 @@ func DefaultSettings() Settings {
 		JobsPerRun: 100,
 		SendWithin: 15 * time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
-		ConsumeRetry: 5 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
+		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
 		ItemRetry:      10 * time.Minute,
-		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, BreachLimit: 1000,
+		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, StuckAfter: 2 * time.Hour,
+		UnreadAfter: 84 * time.Hour, BreachLimit: 1000,
 	}
 }
 
@@ -125,6 +129,21 @@ func (r *Reconciler) Run(ctx context.Context, name PassName) (Tally, error) {
 	if !ok {
 		return Tally{}, fmt.Errorf("there is no pass %q", name)
 	}
+	return r.underLease(ctx, name, pass)
+}
+
+// RunCheck is Run of check for a caller who wants the whole report.
+func (r *Reconciler) RunCheck(ctx context.Context) (CheckReport, error) {
+	var report CheckReport
+	_, err := r.underLease(ctx, PassCheck, func(ctx context.Context, now time.Time) (Tally, error) {
+		var err error
+		report, err = r.CallRoll(ctx, now)
+		return report.tally(), err
+	})
+	return report, err
+}
+
+func (r *Reconciler) underLease(ctx context.Context, name PassName, pass func(context.Context, time.Time) (Tally, error)) (Tally, error) {
 	now, err := r.Now(ctx)
 	if err != nil {
 		return Tally{}, err

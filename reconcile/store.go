@@ -81,32 +81,41 @@ type CollectStore interface {
 
 // SubmitStore sends jobs.
 type SubmitStore interface {
-	// ReadyJobs lists jobs that may be sent: ready, due, and without an open submission.
+	// ReadyJobs lists jobs that may be sent: ready, due, not paused, and without
+	// an open submission.
 	ReadyJobs(ctx context.Context, now time.Time, limit int) ([]Job, error)
 	// CommitIntent commits that a job is about to be sent. Members that are no
 	// longer wanted become not_sent; a job without any other is abandoned
 	// (ErrMoved). ErrPaused, ErrNotApproved, ErrMoved, ErrUnknownCommit: do not send.
 	CommitIntent(ctx context.Context, now time.Time, in Intent) (Submission, error)
-	// RequestItems pages through the lines of a submission, in order, behind a line.
+	// RequestItems pages through the lines of a submission, in order, behind a
+	// line. A page may be shorter than limit; only an empty one is the end.
 	RequestItems(ctx context.Context, jobID string, afterLine int64, limit int) ([]RequestItem, error)
 	// RecordUpload notes the provider's input file before a job is asked for.
 	RecordUpload(ctx context.Context, up Upload) error
-	// RecordAccepted closes a submission; the job is submitted.
+	// RecordAccepted closes a submission; the job is submitted. Again with the
+	// same job changes nothing; another job for the same submission is ErrMoved.
 	RecordAccepted(ctx context.Context, now time.Time, a Acceptance) error
 	// RecordRejected closes a submission; the job is ready again, later.
 	RecordRejected(ctx context.Context, now time.Time, r Rejection) error
+	// DelaySubmit puts a ready job off that cannot be sent now. ErrMoved.
+	DelaySubmit(ctx context.Context, jobID string, next time.Time) error
 }
 
 // PollStore asks about jobs.
 type PollStore interface {
 	// ClaimDueJobs takes submitted jobs whose poll is due and moves their next
-	// poll forward, before anything is asked.
-	ClaimDueJobs(ctx context.Context, now, next time.Time, limit int) ([]Job, error)
+	// poll forward, before anything is asked. A poll planned behind horizon was
+	// planned by a clock that was wrong, and is due as well. ErrPaused.
+	ClaimDueJobs(ctx context.Context, now, next, horizon time.Time, limit int) ([]Job, error)
 	// RecordAnswer notes what was told about a job that goes on.
 	RecordAnswer(ctx context.Context, now time.Time, a JobAnswer) error
 	// RecordMiss counts a NotFound answer and sets the next poll.
 	RecordMiss(ctx context.Context, now time.Time, jobID string, next time.Time) (Job, error)
-	// EndJob moves a job to ended and names the sets to read.
+	// DelayPoll puts a submitted job off about which nothing was learned. ErrMoved.
+	DelayPoll(ctx context.Context, jobID string, next time.Time) error
+	// EndJob moves a job to ended and names the sets to read. A job that has
+	// ended already is left as it is; one that was consumed is ErrMoved.
 	EndJob(ctx context.Context, now time.Time, e JobEnd) error
 }
 
@@ -128,7 +137,11 @@ type ConsumeStore interface {
 	StageLines(ctx context.Context, jobID string, channel batch.Channel, lines []ResultLine) error
 	// FinishResultSet makes a set whole, if its lines are all staged; ErrMoved otherwise.
 	FinishResultSet(ctx context.Context, now time.Time, w WholeSet) error
-	// LoseResultSet notes that a set is gone at the provider for good.
+	// MissResultSet notes that the provider does not know a set's file, and
+	// returns since when.
+	MissResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) (since time.Time, err error)
+	// LoseResultSet notes that a set is gone at the provider for good, and
+	// drops what was staged of it.
 	LoseResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) error
 	// JudgeItems judges the next members of a job behind a position, all of
 	// whose sets are whole or lost.
@@ -148,8 +161,9 @@ type ApplyStore interface {
 type CheckStore interface {
 	// CloseOverdue ends works past their due time whose policy says so.
 	CloseOverdue(ctx context.Context, now time.Time, limit int) (int, error)
-	// Breaches runs one invariant and lists its offenders, at most limit.
-	Breaches(ctx context.Context, now time.Time, inv Invariant, limit int) ([]Breach, error)
+	// CallRoll counts the reports and lists the offenders of each invariant, at
+	// most limit of each, all in one read snapshot.
+	CallRoll(ctx context.Context, invariants []Invariant, limit int) (Roll, []Offenders, error)
 	// SaveBreaches opens a finding for each breach and, when the list is
 	// complete, resolves the findings of this invariant that are not in it.
 	SaveBreaches(ctx context.Context, now time.Time, inv Invariant, breaches []Breach, complete bool) (opened, resolved int, err error)
@@ -158,6 +172,8 @@ type CheckStore interface {
 	OpenFinding(ctx context.Context, now time.Time, f Event) error
 	// Findings lists findings, newest first.
 	Findings(ctx context.Context, openOnly bool, limit int) ([]Finding, error)
+	// OpenEvents lists the open findings that no invariant closes, newest first.
+	OpenEvents(ctx context.Context, limit int) ([]Finding, error)
 	// ResolveFinding closes an open event. ErrNotFound; ErrMoved for an
 	// invariant, which only the check closes.
 	ResolveFinding(ctx context.Context, now time.Time, id, actor, reason string) error
@@ -254,12 +270,36 @@ type Invariant struct {
 	Severity Severity `json:"severity"`
 	Means    string   `json:"means"`  // what is wrong, in one sentence
 	Remedy   string   `json:"remedy"` // what to do about it
+	// Decision: the ledger is sound, and an operator must decide something.
+	Decision bool `json:"needs_decision"`
+	// Before bounds an invariant about something that has lasted too long: what
+	// is older offends. Zero for one that knows no time.
+	Before time.Time `json:"-"`
 }
 
 // Breach is one offender of an invariant.
 type Breach struct {
-	Subject string // "report:…", "work:…", "job:…", "submission:…", "source:…"
-	Detail  string // ids, stage, revision and counts
+	Subject string `json:"subject"` // "report:…", "work:…", "job:…", "submission:…", "source:…"
+	Detail  string `json:"detail"`  // ids, stage, revision and counts
+}
+
+// Offenders are the breaches of one invariant.
+type Offenders struct {
+	Total    int64    `json:"offenders"`
+	Breaches []Breach `json:"breaches"` // the first ones, by subject
+}
+
+// Roll is where the accepted reports are. Accepted is the sum of the others:
+// a report that stands nowhere is unaccounted for.
+type Roll struct {
+	Accepted      int64            `json:"accepted"`
+	Authoritative int64            `json:"authoritative"` // reports with a record
+	Held          int64            `json:"held"`          // without a record, waiting for an approved policy
+	InFlight      int64            `json:"in_flight"`     // without a record, with a work on its way
+	Unaccounted   int64            `json:"unaccounted"`   // none of these
+	Classified    map[string]int64 `json:"classified"`    // authoritative records by label
+	Unclassified  map[Reason]int64 `json:"unclassified"`  // authoritative records by reason
+	Records       int64            `json:"records"`       // authoritative records; more than Authoritative when one is double
 }
 
 // Event is something that a pass saw and a person must look at.

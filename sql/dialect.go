@@ -115,6 +115,15 @@ func (d dialect) locked(query, lock string) string {
 	return strings.TrimRight(query, " \n;") + "\n" + lock
 }
 
+// snapshot are the options of a transaction that only reads and sees one state
+// of the ledger. On SQLite every deferred transaction does.
+func (d dialect) snapshot() *sql.TxOptions {
+	if d == postgres {
+		return &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	}
+	return &sql.TxOptions{ReadOnly: true}
+}
+
 // now is the database's clock on PostgreSQL, which all replicas share, and
 // this process's on SQLite, where there is no other.
 func (d dialect) now(ctx context.Context, db *sqlx.DB, local func() time.Time) (time.Time, error) {

@@ -25,6 +25,9 @@ var findingListSQL string
 //go:embed query/finding_list_open.sql
 var findingListOpenSQL string
 
+//go:embed query/finding_list_events.sql
+var findingListEventsSQL string
+
 type findingRow struct {
 	ID         string  `db:"finding_id"`
 	Name       string  `db:"name"`
@@ -77,10 +80,18 @@ func (s *Store) OpenFinding(ctx context.Context, now time.Time, e reconcile.Even
 
 // Findings implements reconcile.CheckStore.
 func (s *Store) Findings(ctx context.Context, openOnly bool, limit int) ([]reconcile.Finding, error) {
-	query := findingListSQL
 	if openOnly {
-		query = findingListOpenSQL
+		return s.listFindings(ctx, findingListOpenSQL, limit)
 	}
+	return s.listFindings(ctx, findingListSQL, limit)
+}
+
+// OpenEvents implements reconcile.CheckStore.
+func (s *Store) OpenEvents(ctx context.Context, limit int) ([]reconcile.Finding, error) {
+	return s.listFindings(ctx, findingListEventsSQL, limit)
+}
+
+func (s *Store) listFindings(ctx context.Context, query string, limit int) ([]reconcile.Finding, error) {
 	var rows []findingRow
 	if err := s.ro.SelectContext(ctx, &rows, query, limit); err != nil {
 		return nil, fmt.Errorf("list findings: %w", scrub(err))

@@ -1,0 +1,7 @@
+-- Works that are marked as applied and have no record. Parameter: $1 how many to list.
+WITH offenders AS (
+  SELECT 'work:' || m.work_id AS subject, 'marked as ' || m.decision || ', no record' AS detail
+  FROM processed_markers m
+  WHERE NOT EXISTS (SELECT 1 FROM review_records v WHERE v.work_id = m.work_id)
+)
+SELECT subject, detail, COUNT(*) OVER () AS total FROM offenders ORDER BY subject LIMIT $1

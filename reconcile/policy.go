@@ -252,7 +252,11 @@ func (c *Classifier) validate(fail func(field, format string, args ...any)) {
 	if c.MaxOutputTokens < 1 {
 		fail("classifier.max_output_tokens", "must be 1 or more")
 	}
-	if _, err := compileSchema(c.Schema); err != nil {
+	check, err := newAnswerCheck(c)
+	if err == nil {
+		err = check.fits()
+	}
+	if err != nil {
 		fail("classifier.schema", "%v", err)
 	}
 }

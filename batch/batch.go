@@ -196,7 +196,7 @@ type Result struct {
 	Outcome      Outcome
 	Code         string // the provider's error code, cleaned by SafeCode
 	Content      []byte // the model's answer, with Answered only
-	Model        string // the model that the provider says it used, cleaned by SafeCode
+	Model        string // the model that the provider says it used, cleaned by SafeName
 	InputTokens  int64
 	OutputTokens int64
 }

@@ -95,22 +95,34 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// maxCode is long enough for every documented code.
-const maxCode = 64
+const (
+	maxCode = 64  // long enough for every documented code
+	maxName = 128 // long enough for a fine-tuned model's name
+)
+
+// unprintable stands for a whole value that is not of its safe alphabet.
+const unprintable = "unprintable"
 
 // SafeCode reduces a string from a provider to something that may be logged
 // and stored: at most 64 of [A-Za-z0-9_.-]. Anything else means that the
 // provider put prose there, which could quote the request, so the whole value
 // is replaced by "unprintable".
-func SafeCode(s string) string {
-	if len(s) > maxCode {
-		return "unprintable"
+func SafeCode(s string) string { return safe(s, maxCode, "_.-") }
+
+// SafeName is SafeCode for the names of models, such as "ft:gpt-4.1:org::id"
+// and "org/model@2": at most 128 of [A-Za-z0-9_.:/@+-].
+func SafeName(s string) string { return safe(s, maxName, "_.-:/@+") }
+
+// safe is s when it is at most limit bytes of ASCII letters, digits and marks.
+func safe(s string, limit int, marks string) string {
+	if len(s) > limit {
+		return unprintable
 	}
 	for _, r := range s {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '-':
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(marks, r):
 		default:
-			return "unprintable"
+			return unprintable
 		}
 	}
 	return s

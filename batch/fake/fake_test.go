@@ -212,7 +212,7 @@ func TestScript(t *testing.T) {
 func TestResultRoundTrip(t *testing.T) {
 	p := fake.New(fake.Options{})
 	for _, r := range []batch.Result{
-		{CustomID: "a", Outcome: batch.Answered, Content: []byte("{\"x\":\"\u2028\"}"), Model: "m", InputTokens: 1, OutputTokens: 2},
+		{CustomID: "a", Outcome: batch.Answered, Content: []byte("{\"x\":\"\u2028\"}"), Model: "org/m:1", InputTokens: 1, OutputTokens: 2},
 		{CustomID: "a", Outcome: batch.ItemRejected, Code: "context_length_exceeded"},
 	} {
 		if diff := cmp.Diff(r, p.DecodeResult(fake.Result(batch.ChannelOutput, r).Raw)); diff != "" {

@@ -117,7 +117,7 @@ func (p *Provider) DecodeResult(line []byte) batch.Result {
 	}
 	out := batch.Result{
 		CustomID: r.CustomID, Outcome: r.Outcome, Code: batch.SafeCode(r.Code),
-		Model: batch.SafeCode(r.Model), InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
+		Model: batch.SafeName(r.Model), InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
 	}
 	if r.Content != "" {
 		out.Content = []byte(r.Content)

@@ -75,7 +75,7 @@ func (c *Client) DecodeResult(line []byte) batch.Result {
 // error has a null "error", and its reason is in the body.
 func decodeReply(r *batch.Result, reply *wireReply) {
 	body := &reply.Body.v
-	r.Model = batch.SafeCode(body.Model.v)
+	r.Model = batch.SafeName(body.Model.v)
 	r.InputTokens = max(body.Usage.v.PromptTokens.v, 0)
 	r.OutputTokens = max(body.Usage.v.CompletionTokens.v, 0)
 

@@ -46,8 +46,11 @@ func TestDecodeResult(t *testing.T) {
 		return batch.Result{CustomID: id, Outcome: o, Code: code}
 	}
 	good := `{"label":"ok","why":null}`
+	tuned := answered(good)
+	tuned.Model = "ft:gpt-4.1-mini-2025-04-14:acme::B1c2D3"
 	want := map[string]batch.Result{
 		"answered":                 answered(good),
+		"answered_fine_tuned":      tuned,
 		"answered_separators":      answered("{\"label\":\"ok\",\"why\":\"a\u2028b\u2029c\"}"),
 		"answered_empty_refusal":   answered(good),
 		"answered_error_absent":    answered(good),
@@ -198,7 +201,7 @@ func FuzzDecodeResult(f *testing.F) {
 		if r.Outcome == "" || r.CustomID == "" && r.Outcome != batch.Unreadable {
 			t.Errorf("outcome %q for a line without an id", r.Outcome)
 		}
-		if r.Code != batch.SafeCode(r.Code) || r.Model != batch.SafeCode(r.Model) || r.InputTokens < 0 || r.OutputTokens < 0 {
+		if r.Code != batch.SafeCode(r.Code) || r.Model != batch.SafeName(r.Model) || r.InputTokens < 0 || r.OutputTokens < 0 {
 			t.Errorf("unsafe result %+v", r)
 		}
 	})

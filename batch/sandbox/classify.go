@@ -12,8 +12,8 @@ const (
 	standInFingerprint = "rollcall-sandbox-stand-in"
 )
 
-// rules are tried in this order: where several fit, the graver label wins. A
-// phrase counts where it stands between word boundaries, in any ASCII case.
+// rules, gravest first: where several fit, the graver label wins, and its first
+// phrase in the text is quoted. A phrase counts in any ASCII case.
 var rules = []struct {
 	label   string
 	phrases []string
@@ -47,26 +47,47 @@ type verdict struct {
 	start, end int
 }
 
+// phrasesBy finds the phrases that begin with a byte.
+var phrasesBy = func() (by [256][]phrase) {
+	for grade, r := range rules {
+		for _, p := range r.phrases {
+			by[p[0]] = append(by[p[0]], phrase{p, grade})
+		}
+	}
+	return by
+}()
+
+type phrase struct {
+	text  string
+	grade int // index into rules
+}
+
 // classify judges a text by words alone, so nothing that the text says about
 // how it should be judged can have an effect.
 func classify(text string, labels []string) verdict {
 	lower := asciiLower(text)
-	for _, r := range rules {
-		if !slices.Contains(labels, r.label) {
+	best, v := len(rules), verdict{label: labelOfNone(labels)}
+	for i := range len(lower) {
+		if joins(lower, i-1, i) { // inside a word
 			continue
 		}
-		for _, p := range r.phrases {
-			if i := indexWord(lower, p); i >= 0 {
-				return verdict{r.label, i, i + len(p)}
+		for _, p := range phrasesBy[lower[i]] {
+			if p.grade < best && begins(lower[i:], p.text) && slices.Contains(labels, rules[p.grade].label) {
+				best, v = p.grade, verdict{rules[p.grade].label, i, i + len(p.text)}
 			}
 		}
 	}
+	return v
+}
+
+// labelOfNone is the label of a text in which no phrase stands.
+func labelOfNone(labels []string) string {
 	for _, l := range harmless {
 		if slices.Contains(labels, l) {
-			return verdict{label: l}
+			return l
 		}
 	}
-	return verdict{label: labels[len(labels)-1]}
+	return labels[len(labels)-1]
 }
 
 // asciiLower keeps every byte where it is, so that an index into the result is
@@ -81,21 +102,9 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// indexWord is where phrase stands in s with no ASCII letter or digit next
-// to its own, or -1.
-func indexWord(s, phrase string) int {
-	for from := 0; ; {
-		i := strings.Index(s[from:], phrase)
-		if i < 0 {
-			return -1
-		}
-		i += from
-		end := i + len(phrase)
-		if !joins(s, i-1, i) && !joins(s, end-1, end) {
-			return i
-		}
-		from = i + 1
-	}
+// begins says whether s begins with phrase as whole words.
+func begins(s, phrase string) bool {
+	return strings.HasPrefix(s, phrase) && !joins(s, len(phrase)-1, len(phrase))
 }
 
 // joins says whether the bytes at i and k are parts of one word.

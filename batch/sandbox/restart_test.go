@@ -54,6 +54,42 @@ func TestKilledAtEveryStage(t *testing.T) {
 	}
 }
 
+// Killed after the result files were written and before the job's record was:
+// the step is repeated and comes to the same files.
+func TestKilledBetweenResultsAndRecord(t *testing.T) {
+	r := newRig(t)
+	r.faults("refusal:every=3")
+	id := r.create(r.upload(inputOf(20)))
+	r.clock.add(10 * time.Second)
+	r.job(id)
+	before := map[string][]byte{}
+	for _, suffix := range []string{".json", ".input"} {
+		path := filepath.Join("jobs", id+suffix)
+		b, err := os.ReadFile(filepath.Join(r.dir, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before[path] = b
+	}
+	r.clock.add(2 * time.Minute)
+	first := r.job(id)
+	want := r.content(first["output_file_id"])
+	r.stop()
+	for path, b := range before {
+		if err := os.WriteFile(filepath.Join(r.dir, path), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.start()
+	again := r.job(id)
+	if again["output_file_id"] != first["output_file_id"] || r.content(again["output_file_id"]) != want {
+		t.Error("the results are other ones")
+	}
+	if b, _ := r.server.Books(); b.Files != 2 {
+		t.Errorf("%d files, want input and output", b.Files)
+	}
+}
+
 // What a kill leaves half done is cleared away at the next start.
 func TestLeftoversAreCleared(t *testing.T) {
 	r := newRig(t)

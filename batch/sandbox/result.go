@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -184,50 +185,60 @@ func (w *resultWriter) emit(f *resultFile, line resultLine, no int) error {
 	return nil
 }
 
+// mangle encodes the line as the faults have it: not at all, otherwise, or with
+// others after it.
 func (w *resultWriter) mangle(line resultLine, no int, faults []Fault) ([][]byte, error) {
-	var extra []resultLine
-	var missing, twice, malformed bool
-	var length int64
-	for _, f := range faults {
-		switch f.Name {
-		case "missing_line":
-			missing = true
-		case "duplicate_line":
-			twice = true
-		case "malformed_line":
-			malformed = true
-		case "long_line":
-			length = f.number("bytes")
-		case "conflicting_line":
-			other := line
-			other.ID, other.Error = w.id("batch_req_", "conflict", no), nil
-			other.Response = &itemResponse{Status: 500, RequestID: w.id("", "conflict", no), Body: errorBody{itemFailure(500, "default")}}
-			extra = append(extra, other)
-		case "unknown_custom_id":
-			other, id := line, strangerID(w.job.ID, no)
-			other.ID, other.CustomID = w.id("batch_req_", "stranger", no), &id
-			extra = append(extra, other)
-		case "no_custom_id":
-			line.CustomID = nil
-		case "line_separator":
-			addSeparators(&line)
+	has := func(name string) (Fault, bool) {
+		i := slices.IndexFunc(faults, func(f Fault) bool { return f.Name == name })
+		if i < 0 {
+			return Fault{}, false
 		}
+		return faults[i], true
 	}
-	if missing {
-		return w.encode(extra...)
+	all := []resultLine{line}
+	if _, ok := has("conflicting_line"); ok {
+		all = append(all, w.contradiction(line, no))
 	}
-	lines, err := w.encode(append([]resultLine{line}, extra...)...)
+	if _, ok := has("unknown_custom_id"); ok {
+		all = append(all, w.stranger(line, no))
+	}
+	if _, ok := has("missing_line"); ok {
+		return w.encode(all[1:]...)
+	}
+	if _, ok := has("no_custom_id"); ok {
+		all[0].CustomID = nil
+	}
+	if _, ok := has("line_separator"); ok {
+		addSeparators(&all[0])
+	}
+	lines, err := w.encode(all...)
 	if err != nil {
 		return nil, err
 	}
-	lines[0] = lengthen(lines[0], length)
-	if malformed {
+	if f, ok := has("long_line"); ok {
+		lines[0] = lengthen(lines[0], f.number("bytes"))
+	}
+	if _, ok := has("malformed_line"); ok {
 		lines[0] = lines[0][:len(lines[0])*2/3]
 	}
-	if twice {
+	if _, ok := has("duplicate_line"); ok {
 		lines = append(lines, lines[0])
 	}
 	return lines, nil
+}
+
+// contradiction is another outcome for the same id.
+func (w *resultWriter) contradiction(line resultLine, no int) resultLine {
+	line.ID, line.Error = w.id("batch_req_", "conflict", no), nil
+	line.Response = &itemResponse{Status: 500, RequestID: w.id("", "conflict", no), Body: errorBody{itemFailure(500, "default")}}
+	return line
+}
+
+// stranger is the same outcome for an id that no client has sent.
+func (w *resultWriter) stranger(line resultLine, no int) resultLine {
+	id := strangerID(w.job.ID, no)
+	line.ID, line.CustomID = w.id("batch_req_", "stranger", no), &id
+	return line
 }
 
 // addSeparators puts the characters that some readers take for line ends into

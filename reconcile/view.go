@@ -37,7 +37,7 @@ type ReportHistory struct {
 	System          string         `json:"source_system"`
 	ExternalID      string         `json:"external_id"`
 	CurrentRevision int64          `json:"current_revision"`
-	Stage           string         `json:"stage"` // of the current revision: held, accepted, collected, submitted, ended, extracted, recorded
+	Stage           string         `json:"stage"` // of the current revision: held, accepted, collected, submitted, ended, extracted, recorded, unaccounted
 	Next            string         `json:"next"`  // what happens next, in one sentence
 	Revisions       []RevisionView `json:"revisions"`
 	Works           []WorkView     `json:"works"`
@@ -60,6 +60,10 @@ type WorkView struct {
 	WorkID      string      `json:"work_id"`
 	Revision    int64       `json:"revision"`
 	Policy      string      `json:"policy"`
+	PolicyState PolicyState `json:"policy_state"`
+	Account     string      `json:"account"` // the boundary that was recorded when the work was made
+	Host        string      `json:"host"`
+	Region      string      `json:"region"`
 	Disposition Disposition `json:"disposition"`
 	Stage       Stage       `json:"stage"`
 	Reason      Reason      `json:"reason,omitempty"`
@@ -70,21 +74,25 @@ type WorkView struct {
 	Record      *RecordView `json:"record,omitempty"`
 }
 
-// SendView is one membership in a job: each time the text left, or was about to.
+// SendView is one submission of a job that the work was a member of, or the
+// membership while there is none: each time the text left, or was about to.
 type SendView struct {
 	JobID         string      `json:"job_id"`
 	JobState      JobState    `json:"job_state"`
 	ProviderJobID string      `json:"provider_job_id,omitempty"`
 	SubmissionID  string      `json:"submission_id,omitempty"`
 	Submission    string      `json:"submission_outcome,omitempty"` // "uncertain" while open past its deadline, "open" before
-	LeftAt        *time.Time  `json:"left_at,omitempty"`            // when its text may have left: the intent of a submission that was not rejected before upload
+	Evidence      string      `json:"evidence,omitempty"`           // what the outcome of the submission rests on
+	LeftAt        *time.Time  `json:"left_at,omitempty"`            // when its text may have left at the earliest: the intent
 	Processor     string      `json:"processor"`
 	Account       string      `json:"account"`
 	Host          string      `json:"host"`
 	Region        string      `json:"region"`
 	Outcome       ItemOutcome `json:"outcome,omitempty"`
 	Code          string      `json:"code,omitempty"`
+	NextSubmit    *time.Time  `json:"next_submit,omitempty"`
 	NextPoll      *time.Time  `json:"next_poll,omitempty"`
+	NextConsume   *time.Time  `json:"next_consume,omitempty"`
 }
 
 // RecordView is a review record.

@@ -51,7 +51,7 @@ func openLawless(t testing.TB, address string) raw {
 func connect(t testing.TB, address, pragma string) raw {
 	t.Helper()
 	r := raw{t: t, postgres: strings.HasPrefix(address, "postgres://")}
-	driver, dsn := "sqlite", address+"?_pragma=busy_timeout(10000)&_pragma="+pragma
+	driver, dsn := "sqlite", address+"?_pragma=busy_timeout(10000)&_pragma=synchronous(OFF)&_pragma="+pragma
 	if r.postgres {
 		driver, dsn = "postgres", address
 	}
@@ -88,7 +88,7 @@ var defaults = map[string]row{
 		"authority": "highest_accepted", "on_due": "unclassified", "created_us": startUS},
 	"policy_decisions": {"policy_id": "p", "version": 1, "seq": 1, "decision": "approve", "actor": "anna", "reason": "r", "evidence_ref": "", "spec_mac": "m", "decided_us": startUS},
 	"reports":          {"tenant_id": "acme", "source_system": "forum", "current_revision": 1, "created_us": startUS},
-	"revisions": {"revision": 1, "content_mac": "m", "mac_key_id": "k", "content_bytes": 10, "cleaned": 0, "urgent": 0, "media": "",
+	"revisions": {"revision": 1, "content_mac": "m", "mac_key_id": "k", "content_bytes": 10, "cleaned": 0, "urgent": 0, "media": "", "no_text": 0,
 		"accepted_us": startUS},
 	"texts": {"revision": 1, "encrypted": []byte{1}, "key_id": "k"},
 	"holds": {"revision": 1, "reason": "policy_pending", "held_us": startUS},
@@ -213,7 +213,7 @@ func (r raw) clear() {
 	r.t.Helper()
 	r.exec("BEGIN")
 	for _, table := range []string{"processed_markers", "review_records", "artifacts", "result_lines", "result_sets", "submissions", "items", "jobs",
-		"works", "holds", "texts", "revisions", "reports", "policy_versions", "boundaries"} {
+		"works", "holds", "texts", "revisions", "reports", "policy_versions", "boundaries", "pauses"} {
 		r.exec("DELETE FROM " + table)
 	}
 	r.exec("COMMIT")

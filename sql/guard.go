@@ -154,9 +154,13 @@ func (s *Store) Pauses(ctx context.Context) ([]reconcile.Pause, error) {
 	if err := s.ro.SelectContext(ctx, &rows, pauseListSQL); err != nil {
 		return nil, fmt.Errorf("list pauses: %w", scrub(err))
 	}
+	return pausesOf(rows), nil
+}
+
+func pausesOf(rows []pauseRow) []reconcile.Pause {
 	out := make([]reconcile.Pause, 0, len(rows))
 	for _, r := range rows {
 		out = append(out, reconcile.Pause{ID: r.ID, Scope: r.Scope, Stage: reconcile.PausedStage(r.Stage), Actor: r.SetBy, Reason: r.Reason, SetAt: fromMicros(r.SetUS)})
 	}
-	return out, nil
+	return out
 }

@@ -1,0 +1,28 @@
+-- The earliest instant at which a pass can go on. What is paused, what an open
+-- submission holds back, and works of a policy that is not approved wait for a
+-- person and have no such instant.
+WITH brakes AS (
+  SELECT scope, stage FROM pauses WHERE lifted_us IS NULL
+), sending AS (
+  SELECT p.policy_id, p.version FROM policy_versions p JOIN boundaries b ON b.boundary_id = p.boundary_id
+  WHERE p.state = 'approved' AND NOT EXISTS (SELECT 1 FROM brakes k
+    WHERE k.stage = 'dispatch' AND k.scope IN ('all', 'account:' || b.account, 'policy:' || p.policy_id))
+), instants AS (
+  SELECT MIN(w.eligible_us) AS at_us FROM sending s JOIN works w ON w.policy_id = s.policy_id AND w.policy_version = s.version
+  WHERE w.stage = 'pending' AND w.disposition = 'live'
+  UNION ALL
+  SELECT MIN(j.created_us) FROM sending s JOIN jobs j ON j.policy_id = s.policy_id AND j.policy_version = s.version
+  WHERE j.state = 'planning'
+  UNION ALL
+  SELECT MIN(j.next_submit_us) FROM sending s JOIN jobs j ON j.policy_id = s.policy_id AND j.policy_version = s.version
+  WHERE j.state = 'ready' AND NOT EXISTS (SELECT 1 FROM submissions o WHERE o.job_id = j.job_id AND o.outcome IS NULL)
+  UNION ALL
+  SELECT MIN(next_poll_us) FROM jobs
+  WHERE state = 'submitted' AND NOT EXISTS (SELECT 1 FROM brakes k WHERE k.stage = 'poll' AND k.scope = 'all')
+  UNION ALL
+  SELECT MIN(next_consume_us) FROM jobs WHERE state = 'ended'
+  UNION ALL
+  SELECT MIN(created_us) FROM works
+  WHERE stage = 'extracted' AND NOT EXISTS (SELECT 1 FROM brakes k WHERE k.stage = 'apply' AND k.scope = 'all')
+)
+SELECT MIN(at_us) FROM instants

@@ -1,0 +1,223 @@
+package sql
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"rollcall/reconcile"
+)
+
+//go:embed query/overview_counts.sql
+var overviewCountsSQL string
+
+//go:embed query/overview_works.sql
+var overviewWorksSQL string
+
+//go:embed query/overview_jobs.sql
+var overviewJobsSQL string
+
+//go:embed query/overview_uncertain.sql
+var overviewUncertainSQL string
+
+//go:embed query/overview_decisions.sql
+var overviewDecisionsSQL string
+
+//go:embed query/view_workload.sql
+var viewWorkloadSQL string
+
+//go:embed query/view_next.sql
+var viewNextSQL string
+
+//go:embed query/view_plan.sql
+var viewPlanSQL string
+
+// decisionLimit bounds how many open events an overview lists.
+const decisionLimit = 100
+
+type nameCount struct {
+	Name string `db:"name"`
+	N    int64  `db:"n"`
+}
+
+// countBy reads a statement that counts rows by name.
+func countBy[K ~string](ctx context.Context, tx *sqlx.Tx, query string, args ...any) (map[K]int64, error) {
+	var rows []nameCount
+	if err := tx.SelectContext(ctx, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	out := make(map[K]int64, len(rows))
+	for _, r := range rows {
+		out[K(r.Name)] = r.N
+	}
+	return out, nil
+}
+
+// Overview implements reconcile.ViewStore.
+func (s *Store) Overview(ctx context.Context, now time.Time) (reconcile.Overview, error) {
+	o := reconcile.Overview{At: now.UTC(), Records: map[string]int64{}}
+	err := s.read(ctx, "overview", func(ctx context.Context, tx *sqlx.Tx) (err error) {
+		if err := readOverviewCounts(ctx, tx, &o); err != nil {
+			return err
+		}
+		if o.Works, err = countBy[reconcile.Stage](ctx, tx, overviewWorksSQL); err != nil {
+			return err
+		}
+		if o.Jobs, err = countBy[reconcile.JobState](ctx, tx, overviewJobsSQL); err != nil {
+			return err
+		}
+		records, err := countRecords(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			o.Records[orEmpty(r.What)] += r.N // a label may be called like a reason
+		}
+		if o.Uncertain, err = readUncertain(ctx, tx, now); err != nil {
+			return err
+		}
+		if o.Pauses, err = readPauses(ctx, tx); err != nil {
+			return err
+		}
+		var open []findingRow
+		if err := tx.SelectContext(ctx, &open, overviewDecisionsSQL, decisionLimit); err != nil {
+			return err
+		}
+		o.NeedsDecision = findings(open)
+		return nil
+	})
+	return o, err
+}
+
+func readOverviewCounts(ctx context.Context, tx *sqlx.Tx, o *reconcile.Overview) error {
+	var id struct {
+		LedgerID string `db:"ledger_id"`
+		KeyCheck string `db:"key_check"`
+	}
+	if err := tx.GetContext(ctx, &id, ledgerGetSQL); err != nil && !errors.Is(err, errNoRows) {
+		return err
+	}
+	var n struct {
+		Reports    int64  `db:"reports"`
+		Held       int64  `db:"held"`
+		Open       int64  `db:"open_findings"`
+		NextPollUS *int64 `db:"next_poll_us"`
+	}
+	if err := tx.GetContext(ctx, &n, overviewCountsSQL); err != nil {
+		return err
+	}
+	o.LedgerID, o.Reports, o.Held, o.OpenFindings, o.NextPoll = id.LedgerID, n.Reports, n.Held, n.Open, timePointer(n.NextPollUS)
+	return nil
+}
+
+func readUncertain(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile.UncertainView, error) {
+	var rows []struct {
+		ID       string  `db:"submission_id"`
+		JobID    string  `db:"job_id"`
+		IntentUS int64   `db:"intent_us"`
+		FileID   *string `db:"input_file_id"`
+	}
+	if err := tx.SelectContext(ctx, &rows, overviewUncertainSQL, micros(now)); err != nil {
+		return nil, err
+	}
+	out := make([]reconcile.UncertainView, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, reconcile.UncertainView{SubmissionID: r.ID, JobID: r.JobID, IntentAt: fromMicros(r.IntentUS), InputFileID: orEmpty(r.FileID)})
+	}
+	return out, nil
+}
+
+func readPauses(ctx context.Context, tx *sqlx.Tx) ([]reconcile.Pause, error) {
+	var rows []pauseRow
+	if err := tx.SelectContext(ctx, &rows, pauseListSQL); err != nil {
+		return nil, err
+	}
+	return pausesOf(rows), nil
+}
+
+type workloadRow struct {
+	Held       int64 `db:"held"`
+	Pending    int64 `db:"pending"`
+	Later      int64 `db:"pending_later"`
+	Planning   int64 `db:"planning"`
+	Ready      int64 `db:"ready"`
+	ReadyLater int64 `db:"ready_later"`
+	Open       int64 `db:"open"`
+	PollsDue   int64 `db:"polls_due"`
+	Submitted  int64 `db:"submitted"`
+	EndedDue   int64 `db:"ended_due"`
+	Ended      int64 `db:"ended"`
+	Extracted  int64 `db:"extracted"`
+	Overdue    int64 `db:"overdue"`
+}
+
+// Workload implements reconcile.ViewStore.
+func (s *Store) Workload(ctx context.Context, now time.Time) (reconcile.Workload, error) {
+	var w reconcile.Workload
+	err := s.read(ctx, "workload", func(ctx context.Context, tx *sqlx.Tx) (err error) {
+		var r workloadRow
+		if err := tx.GetContext(ctx, &r, viewWorkloadSQL, micros(now)); err != nil {
+			return err
+		}
+		w = reconcile.Workload{
+			Held: r.Held, Pending: r.Pending, Later: r.Later, Planning: r.Planning, Ready: r.Ready, ReadyLater: r.ReadyLater, Open: r.Open,
+			PollsDue: r.PollsDue, Submitted: r.Submitted, EndedDue: r.EndedDue, Ended: r.Ended, Extracted: r.Extracted, Overdue: r.Overdue,
+		}
+		var next *int64
+		if err := tx.GetContext(ctx, &next, viewNextSQL); err != nil {
+			return err
+		}
+		if next != nil {
+			at := fromMicros(max(*next, micros(now))) // what is due is due now
+			w.Next = &at
+		}
+		w.Plan, err = readPlan(ctx, tx, now)
+		return err
+	})
+	return w, err
+}
+
+func readPlan(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile.PolicyLoad, error) {
+	var rows []struct {
+		PolicyID string `db:"policy_id"`
+		Version  int64  `db:"version"`
+		Account  string `db:"account"`
+		Host     string `db:"host"`
+		Region   string `db:"region"`
+		Works    int64  `db:"works"`
+		Bytes    int64  `db:"bytes"`
+	}
+	if err := tx.SelectContext(ctx, &rows, viewPlanSQL, micros(now)); err != nil {
+		return nil, err
+	}
+	out := make([]reconcile.PolicyLoad, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, reconcile.PolicyLoad{Policy: policyName(r.PolicyID, r.Version), Account: r.Account, Host: r.Host, Region: r.Region, Works: r.Works, Bytes: r.Bytes})
+	}
+	return out, nil
+}
+
+func policyName(id string, version int64) string {
+	return reconcile.PolicyKey{ID: id, Version: version}.String()
+}
+
+// workOfCustomID is the work's part of a custom id, or "" for what is none.
+func workOfCustomID(id string) string {
+	if i := strings.LastIndexByte(id, '-'); i > 0 {
+		return id[:i]
+	}
+	return ""
+}
+
+// notFound says which row is not there.
+func notFound(what, id string, err error) error {
+	if errors.Is(err, errNoRows) {
+		return fmt.Errorf("%s %s: %w", what, id, reconcile.ErrNotFound)
+	}
+	return err
+}

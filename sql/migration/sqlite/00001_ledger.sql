@@ -68,6 +68,7 @@ CREATE TABLE reports (
 
 -- content_bytes is the length of the cleaned text as a JSON string, which is
 -- what limits are about. media is set where the source sent something else than text.
+-- no_text: there is nothing to classify.
 CREATE TABLE revisions (
   report_id TEXT NOT NULL REFERENCES reports (report_id),
   revision INTEGER NOT NULL CHECK (revision >= 0),
@@ -77,6 +78,7 @@ CREATE TABLE revisions (
   cleaned INTEGER NOT NULL CHECK (cleaned IN (0, 1)),
   urgent INTEGER NOT NULL CHECK (urgent IN (0, 1)),
   media TEXT NOT NULL,
+  no_text INTEGER NOT NULL CHECK (no_text IN (0, 1)),
   accepted_us INTEGER NOT NULL,
   PRIMARY KEY (report_id, revision)
 ) STRICT;
@@ -226,7 +228,8 @@ CREATE UNIQUE INDEX submissions_one_accepted ON submissions (job_id) WHERE outco
 CREATE INDEX submissions_open ON submissions (intent_us) WHERE outcome IS NULL;
 
 -- What a finished job left to read. A set is read again from its first byte
--- until it is whole; only a whole set is judged.
+-- until it is whole; only a whole set is judged. missing_us is when the
+-- provider first did not know the file.
 CREATE TABLE result_sets (
   job_id TEXT NOT NULL REFERENCES jobs (job_id),
   channel TEXT NOT NULL CHECK (channel IN ('output', 'error', 'faults')),
@@ -236,13 +239,15 @@ CREATE TABLE result_sets (
   byte_count INTEGER,
   mac TEXT CHECK (mac <> ''),
   staged_us INTEGER,
+  missing_us INTEGER,
   PRIMARY KEY (job_id, channel),
   CHECK ((state = 'whole') = (mac IS NOT NULL)),
   CHECK ((state = 'whole') = (line_count IS NOT NULL))
 ) STRICT;
 
 -- Result lines as read, with the answer encrypted. disposition stays 'staged'
--- until the item is judged.
+-- until the item is judged; an accepted answer then moves to its artifact, so
+-- that it stands in the ledger once.
 CREATE TABLE result_lines (
   job_id TEXT NOT NULL,
   channel TEXT NOT NULL,
@@ -260,12 +265,14 @@ CREATE TABLE result_lines (
   output_tokens INTEGER NOT NULL,
   encrypted BLOB,
   key_id TEXT,
+  payload_mac TEXT,
   disposition TEXT NOT NULL CHECK (disposition IN ('staged', 'accepted', 'dup_same', 'dup_conflict', 'unknown_id', 'malformed', 'item_error')),
   PRIMARY KEY (job_id, channel, line),
   FOREIGN KEY (job_id, channel) REFERENCES result_sets (job_id, channel),
   FOREIGN KEY (job_id, work_id) REFERENCES items (job_id, work_id),
   CHECK ((encrypted IS NULL) = (key_id IS NULL)),
-  CHECK ((outcome = 'succeeded') = (label IS NOT NULL))
+  CHECK ((outcome = 'succeeded') = (label IS NOT NULL)),
+  CHECK ((outcome = 'succeeded') = (payload_mac IS NOT NULL))
 ) STRICT;
 CREATE UNIQUE INDEX result_lines_one_accepted ON result_lines (job_id, work_id) WHERE disposition = 'accepted';
 CREATE INDEX result_lines_work ON result_lines (job_id, work_id);

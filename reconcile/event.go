@@ -31,6 +31,9 @@ var (
 	EventBoundaryMismatch = EventKind{"boundary_mismatch", Critical,
 		"a policy's boundary does not match the configured account; its works are not sent",
 		"correct the account in the configuration, or approve a new version of the policy"}
+	EventTextUnreadable = EventKind{"text_unreadable", Critical,
+		"a text in the ledger cannot be decrypted, so the job that it is a member of is not sent",
+		"restore the keyring that belongs to this ledger; if the keyring is whole, the database was changed by another program"}
 	EventJobVanished = EventKind{"job_vanished", Critical,
 		"the provider no longer knows a job that it accepted; its items stay open and are not sent again",
 		"ask the provider; the job's items can be tried again only after an operator has decided"}
@@ -43,6 +46,9 @@ var (
 	EventResultsLost = EventKind{"results_lost", Critical,
 		"result files are gone at the provider before they were read",
 		"items without a result count as missing and are tried again within the policy's attempts"}
+	EventResultsUnreadable = EventKind{"results_unreadable", Critical,
+		"a result file is larger than rollcall reads; its job waits, and its reports become overdue",
+		"look at the file at the provider; if it is genuine, raise the limit of a result file's size in the configuration"}
 	EventResultConflict = EventKind{"result_conflict", Critical,
 		"a job returned different answers for one item; none was used, and a person gets the report",
 		"report the job to the provider"}
@@ -58,6 +64,9 @@ var (
 	EventEditedAfterDecision = EventKind{"edited_after_decision", Warning,
 		"a report was edited after a person had decided about it; the decision stands, the new result is history",
 		"have a person look at the newer revision"}
+	EventApplyFailed = EventKind{"apply_failed", Critical,
+		"the ledger refused review records; their extraction is complete and is not repeated",
+		"look at the error in the log of the apply pass and at the rights of its database role; apply goes on by itself once the cause is gone"}
 	EventJobRefused = EventKind{"job_refused", Warning,
 		"the provider refused the request file of a job as a whole; its items are tried again or given to a person",
 		"rollcall job show JOB names the provider's codes"}
@@ -65,9 +74,9 @@ var (
 
 // EventKinds lists every event.
 func EventKinds() []EventKind {
-	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch,
-		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultConflict, EventUnknownResult,
-		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventJobRefused}
+	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
+		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
+		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused}
 }
 
 // raise opens a finding for an event and logs it.

@@ -60,6 +60,7 @@ type Job struct {
 	ContentBytes  int64
 	Account       string // fingerprint of the account that it was sent to
 	ProviderJobID string
+	SubmissionID  string // of the accepted submission; filled by ClaimEndedJobs only
 	Status        string // the provider's last word
 	Phase         batch.Phase
 	SubmittedAt   time.Time

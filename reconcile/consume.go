@@ -1,0 +1,218 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/reconcile/crashpoint"
+)
+
+// errPutOff marks a job that waits for its next turn, for a reason that a
+// finding tells.
+var errPutOff = errors.New("put off")
+
+// Consume reads the results of ended jobs, judges each member once, and closes
+// the jobs. Everything that a provider returns is first staged, whole file by
+// whole file, and only then judged: a file that is cut short is fetched again
+// from its first byte, and no member is missing before all files are read.
+//
+// Jobs are claimed one at a time, so that a process that dies holds up one.
+func (r *Reconciler) Consume(ctx context.Context, now time.Time) (Tally, error) {
+	var t Tally
+	pass := consuming{Reconciler: r, now: now, checks: map[PolicyKey]*answerCheck{}}
+	for range r.Settings.JobsPerRun {
+		jobs, err := r.Store.ClaimEndedJobs(ctx, now, now.Add(r.Settings.ConsumeRetry), 1)
+		if err != nil {
+			return t, fmt.Errorf("claim ended jobs: %w", err)
+		}
+		// The job is ours until its next turn. If the process dies from here on,
+		// the job is consumed at that turn, from what is committed by then.
+		if len(jobs) == 0 {
+			break
+		}
+		t.Seen++
+		switch err := pass.job(ctx, &jobs[0]); {
+		case err == nil:
+			t.Moved++
+		case ctx.Err() != nil, errors.Is(err, ErrLeaseLost):
+			return t, err
+		case errors.Is(err, ErrMoved): // somebody else is at it
+			r.Log.Debug().Str("job_id", jobs[0].ID).Err(err).Msg("job left to another process")
+		default:
+			t.Failed++
+			r.Log.Warn().Str("pass", string(PassConsume)).Str("job_id", jobs[0].ID).Str("provider_job_id", jobs[0].ProviderJobID).
+				Err(err).Msg("job put off")
+		}
+	}
+	return t, nil
+}
+
+// consuming is one run of the pass.
+type consuming struct {
+	*Reconciler
+	now         time.Time
+	checks      map[PolicyKey]*answerCheck
+	done, total int64 // lines, for progress
+}
+
+// jobReading is one job in a run.
+type jobReading struct {
+	*consuming
+	job      *Job
+	provider batch.Provider
+	policy   *PolicyVersion
+	check    *answerCheck
+}
+
+func (c *consuming) job(ctx context.Context, job *Job) error {
+	provider, ok := c.accountOf(job.Account)
+	if !ok {
+		return errors.Join(fmt.Errorf("no configured account is the one of the job: %w", errPutOff),
+			c.raise(ctx, c.now, EventAccountMismatch, "job:"+job.ID, "its results cannot be read"))
+	}
+	if job.SubmissionID == "" {
+		return errors.New("the ledger holds no accepted submission of the job")
+	}
+	policy, err := c.Store.Policy(ctx, job.Policy)
+	if err != nil {
+		return err
+	}
+	j := jobReading{consuming: c, job: job, provider: provider, policy: &policy}
+	if j.check, err = c.checkOf(&policy); err != nil {
+		return err
+	}
+	c.total += job.Items
+	sets, err := c.Store.ResultSets(ctx, job.ID)
+	if err != nil {
+		return err
+	}
+	for _, set := range sets {
+		if set.State != "staging" {
+			continue
+		}
+		if err := j.read(ctx, set); err != nil {
+			return fmt.Errorf("read %s: %w", set.Channel, err)
+		}
+		// The set is whole or lost for good. If the process dies here, the next
+		// turn goes on with the job's other sets, or with judging.
+		crashpoint.Hit(crashpoint.ConsumeWhole)
+	}
+	return j.judge(ctx)
+}
+
+// checkOf compiles a policy's schema once in a run.
+func (c *consuming) checkOf(p *PolicyVersion) (*answerCheck, error) {
+	if check, ok := c.checks[p.Key()]; ok {
+		return check, nil
+	}
+	check, err := newAnswerCheck(&p.Classifier)
+	if err != nil {
+		return nil, fmt.Errorf("schema of policy %s: %w", p.Key(), err)
+	}
+	c.checks[p.Key()] = check
+	return check, nil
+}
+
+// read reads one set from its beginning, until it is whole or known to be lost.
+func (j *jobReading) read(ctx context.Context, set ResultSet) error {
+	if err := j.Store.RestartResultSet(ctx, j.job.ID, set.Channel); err != nil {
+		return err
+	}
+	var err error
+	if set.Channel == batch.ChannelFaults {
+		err = j.readFaults(ctx)
+	} else {
+		err = j.readFile(ctx, set)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errTooLarge):
+		return errors.Join(err, j.raise(ctx, j.now, EventResultsUnreadable, "job:"+j.job.ID,
+			fmt.Sprintf("%s is larger than %d bytes", set.Channel, j.Settings.SetBytes)))
+	}
+	var told *batch.Error
+	if !errors.As(err, &told) {
+		return err
+	}
+	switch told.Kind {
+	case batch.NotFound:
+		return j.missed(ctx, set.Channel, err)
+	case batch.Denied:
+		return errors.Join(err, j.brake(ctx, j.now, EventAccountDenied, j.provider.Account().Name, "results of a job cannot be read"))
+	}
+	return err
+}
+
+// missed puts a job off whose results the provider does not know. One answer of
+// that kind proves nothing; after a time of them the results are lost.
+func (j *jobReading) missed(ctx context.Context, channel batch.Channel, cause error) error {
+	since, err := j.Store.MissResultSet(ctx, j.now, j.job.ID, channel)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if j.now.Sub(since) < j.Settings.LostGrace {
+		return cause
+	}
+	// The finding comes first: a loss that nobody is told of would look like a
+	// provider that skipped some items.
+	detail := fmt.Sprintf("%s, unknown to the provider since %s", channel, since.Format(time.RFC3339))
+	if err := j.raise(ctx, j.now, EventResultsLost, "job:"+j.job.ID, detail); err != nil {
+		return errors.Join(cause, err)
+	}
+	return j.Store.LoseResultSet(ctx, j.now, j.job.ID, channel)
+}
+
+// judge decides about every member, and closes the job. It begins where an
+// earlier turn ended: a member that has its outcome is not judged again.
+func (j *jobReading) judge(ctx context.Context) error {
+	caps := Caps{Attempts: j.policy.Attempts, Runs: j.policy.Runs, Retry: j.Settings.ItemRetry}
+	decide := func(f ItemFacts) Ruling { return Adjudicate(f, caps, j.job.Phase) }
+	for after := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		chunk, err := j.Store.JudgeItems(ctx, j.now, j.job.ID, after, j.Settings.Chunk, decide)
+		if err != nil {
+			return err
+		}
+		// These members have their outcome, and their works have moved on. If the
+		// process dies here, the next turn judges the others.
+		crashpoint.Hit(crashpoint.ConsumeJudged)
+		if err := j.tell(ctx, chunk); err != nil {
+			return err
+		}
+		if chunk.Done {
+			break
+		}
+		after = chunk.After
+	}
+	if err := j.Store.FinishJob(ctx, j.now, j.job.ID); err != nil {
+		return err
+	}
+	// The job is consumed; its works are extracted or pending again.
+	crashpoint.Hit(crashpoint.ConsumeFinished)
+	return nil
+}
+
+// tell raises what a person must know about a chunk.
+func (j *jobReading) tell(ctx context.Context, chunk JudgedChunk) error {
+	var errs []error
+	for _, report := range chunk.Late {
+		errs = append(errs, j.raise(ctx, j.now, EventLateResult, "report:"+report, "job "+j.job.ID))
+	}
+	if n := chunk.Outcomes[ItemConflict]; n > 0 {
+		errs = append(errs, j.raise(ctx, j.now, EventResultConflict, "job:"+j.job.ID, fmt.Sprintf("%d items", n)))
+	}
+	account := j.provider.Account().Name
+	if n := chunk.Outcomes[ItemDenied]; n > 0 {
+		errs = append(errs, j.brake(ctx, j.now, EventAccountDenied, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))
+	}
+	if n := chunk.Outcomes[ItemOutOfCredit]; n > 0 {
+		errs = append(errs, j.brake(ctx, j.now, EventOutOfCredit, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,267 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
+
+	"rollcall/batch"
+	"rollcall/reconcile/crashpoint"
+	"rollcall/reconcile/keyring"
+)
+
+var (
+	// errTorn: the file was not read to its end. It is fetched again.
+	errTorn = errors.New("the result file is cut short")
+	// errTooLarge: the file is larger than Settings.SetBytes.
+	errTooLarge = errors.New("the result file is larger than the limit")
+)
+
+const (
+	// decoders is how many goroutines decode and validate beside the one that
+	// writes. Decoding is the larger part of the work.
+	decoders = 2
+	// chunkBytes bounds what one chunk holds of a result file, and about what
+	// the texts that belong to it hold.
+	chunkBytes = 4 << 20
+	// A set is suspicious from this many lines on if more than one in a hundred
+	// cannot be read.
+	suspiciousLines = 100
+)
+
+// readFile fetches and stages one result file.
+//
+// One goroutine splits the file, some decode and validate, one writes. What is
+// in memory at a time is a few chunks, however long the file or its lines are.
+func (j *jobReading) readFile(ctx context.Context, set ResultSet) error {
+	if set.FileID == "" {
+		return errors.New("the ledger holds no file of the set")
+	}
+	body, size, err := j.provider.Download(ctx, set.FileID)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+
+	f := fileReading{jobReading: j, channel: set.Channel, mac: j.Keys.NewMAC(keyring.Body), last: j.mayBeTakenAsItIs()}
+	raw, ready := make(chan []rawLine), make(chan []ResultLine)
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(raw)
+		return f.split(gctx, body, size, raw)
+	})
+	var decoding sync.WaitGroup
+	for range decoders {
+		decoding.Add(1)
+		g.Go(func() error {
+			defer decoding.Done()
+			return f.decode(gctx, raw, ready)
+		})
+	}
+	go func() {
+		decoding.Wait()
+		close(ready)
+	}()
+	g.Go(func() error { return f.write(gctx, ready) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return f.finish(ctx) // only now is it certain that no line is left out
+}
+
+// fileReading is one result file on its way into the ledger.
+type fileReading struct {
+	*jobReading
+	channel batch.Channel
+	mac     hash.Hash // of the whole file
+	bytes   int64     // read by split
+	last    bool      // a last line that does not parse is that line's own fault
+
+	lines, malformed, unknown int64 // counted by write
+}
+
+// mayBeTakenAsItIs says whether a file has been fetched for so long that its
+// last line, cut each time, is all there will ever be.
+func (j *jobReading) mayBeTakenAsItIs() bool {
+	return j.now.Sub(j.job.EndedAt) >= j.Settings.FilesGrace
+}
+
+// split sends the file on in chunks of lines. Blank lines are left out; they
+// count in the numbers of the others.
+func (f *fileReading) split(ctx context.Context, body io.Reader, size int64, out chan<- []rawLine) error {
+	lines := newLineReader(io.TeeReader(&countingReader{body, &f.bytes, f.Settings.SetBytes}, f.mac), f.Settings.LineBytes, f.newLineMAC)
+	limit := f.chunkLines()
+	var chunk []rawLine
+	held := 0
+	send := func() error {
+		select {
+		case out <- chunk:
+			chunk, held = make([]rawLine, 0, len(chunk)), 0
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("after %d bytes: %w", f.bytes, err)
+		}
+		if line.cut && !f.last && !whole(line) {
+			return fmt.Errorf("its last line has no end: %w", errTorn)
+		}
+		if line.blank() {
+			continue
+		}
+		chunk = append(chunk, line)
+		if held += len(line.body); len(chunk) >= limit || held >= chunkBytes {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	if size >= 0 && f.bytes != size {
+		return fmt.Errorf("%d bytes of %d: %w", f.bytes, size, errTorn)
+	}
+	if len(chunk) == 0 {
+		return nil
+	}
+	return send()
+}
+
+// whole says whether a last line without a line feed is complete all the same.
+func whole(l rawLine) bool {
+	return !l.long && jsontext.Value(l.body).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// chunkLines is how many lines one chunk may have, so that the texts that
+// belong to it, of the job's average length, stay within chunkBytes.
+func (f *fileReading) chunkLines() int {
+	average := f.job.ContentBytes/max(f.job.Items, 1) + 1
+	return int(min(int64(f.Settings.Chunk), max(chunkBytes/average, 1)))
+}
+
+func (f *fileReading) newLineMAC() hash.Hash { return f.Keys.NewMAC(keyring.Line) }
+
+// decode turns chunks of lines into what is stored of them.
+func (f *fileReading) decode(ctx context.Context, in <-chan []rawLine, out chan<- []ResultLine) error {
+	for raw := range in {
+		lines, err := f.decodeChunk(ctx, raw)
+		if err != nil {
+			return err
+		}
+		select {
+		case out <- lines:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (f *fileReading) decodeChunk(ctx context.Context, raw []rawLine) ([]ResultLine, error) {
+	results := make([]batch.Result, len(raw))
+	works := make([]string, len(raw))
+	var named []string
+	for i := range raw {
+		if raw[i].long {
+			results[i] = batch.Result{Outcome: batch.Unreadable, Code: codeLineTooLong}
+			continue
+		}
+		results[i] = f.provider.DecodeResult(raw[i].body)
+		if work, ok := workOf(results[i].CustomID, f.job.SubmissionID); ok {
+			works[i] = work
+			named = append(named, work)
+		}
+	}
+	members, err := f.Store.MemberTexts(ctx, f.job.ID, named)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]ResultLine, 0, len(raw))
+	for i := range raw {
+		var line ResultLine
+		if item, ok := members[works[i]]; ok {
+			line, err = f.memberLine(raw[i], results[i], item)
+		} else {
+			line, err = f.strayLine(raw[i], results[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", raw[i].number, err)
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// write stages chunk by chunk.
+func (f *fileReading) write(ctx context.Context, in <-chan []ResultLine) error {
+	for lines := range in {
+		if err := f.Store.StageLines(ctx, f.job.ID, f.channel, lines); err != nil {
+			return err
+		}
+		// These lines are staged. If the process dies here, the set is read again
+		// from its first byte.
+		crashpoint.Hit(crashpoint.ConsumeStaged)
+		f.count(lines)
+		f.progress(PassConsume, f.done, f.total)
+	}
+	return nil
+}
+
+func (f *fileReading) count(lines []ResultLine) {
+	f.lines += int64(len(lines))
+	f.done += int64(len(lines))
+	for i := range lines {
+		switch {
+		case lines[i].Disposition == LineUnknownID:
+			f.unknown++
+		case lines[i].Disposition == LineMalformed, lines[i].Code == codeUnreadable:
+			f.malformed++
+		}
+	}
+}
+
+// finish tells what is wrong with the file as a whole, then makes it whole: in
+// the other order a process that dies in between would tell nobody.
+func (f *fileReading) finish(ctx context.Context) error {
+	subject := "job:" + f.job.ID
+	if f.unknown > 0 {
+		if err := f.raise(ctx, f.now, EventUnknownResult, subject, fmt.Sprintf("%s: %d of %d lines", f.channel, f.unknown, f.lines)); err != nil {
+			return err
+		}
+	}
+	if f.malformed > 0 && (f.malformed == f.lines || f.lines >= suspiciousLines && f.malformed*100 > f.lines) {
+		if err := f.raise(ctx, f.now, EventMalformedResults, subject, fmt.Sprintf("%s: %d of %d lines", f.channel, f.malformed, f.lines)); err != nil {
+			return err
+		}
+	}
+	return f.Store.FinishResultSet(ctx, f.now, WholeSet{
+		JobID: f.job.ID, Channel: f.channel, Lines: f.lines, Bytes: f.bytes, MAC: hex.EncodeToString(f.mac.Sum(nil)),
+	})
+}
+
+// countingReader counts what is read, and stops at a limit.
+type countingReader struct {
+	src   io.Reader
+	count *int64
+	limit int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.src.Read(p)
+	if *c.count += int64(n); *c.count > c.limit {
+		return 0, errTooLarge
+	}
+	return n, err
+}

@@ -81,12 +81,12 @@ type Limits struct {
 // Classifier is the question that is asked about every text of a job. It is
 // part of the policy version: a change of any field is a new version.
 type Classifier struct {
-	Name            string  // "patient-community/1"
-	Model           string  // the provider's model name
-	Instructions    string  // the developer message; never holds report text
-	Schema          []byte  // JSON Schema of the answer
-	MaxOutputTokens int     //
-	Temperature     float64 //
+	Name            string   // "patient-community/1"
+	Model           string   // the provider's model name
+	Instructions    string   // the developer message; never holds report text
+	Schema          []byte   // JSON Schema of the answer
+	MaxOutputTokens int      //
+	Temperature     *float64 // nil: not sent; some models refuse any value
 }
 
 // Input is a request body to upload.

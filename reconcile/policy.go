@@ -93,7 +93,8 @@ type Classifier struct {
 	Schema          jsontext.Value `json:"schema"`
 	Labels          []Label        `json:"labels"`
 	MaxOutputTokens int            `json:"max_output_tokens"`
-	Temperature     float64        `json:"temperature"`
+	// Temperature is not sent when it is nil.
+	Temperature *float64 `json:"temperature,omitzero"`
 }
 
 // Label is one of the classes.

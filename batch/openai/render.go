@@ -47,7 +47,14 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 
 func same(a, b *batch.Classifier) bool {
 	return a.Name == b.Name && a.Model == b.Model && a.Instructions == b.Instructions &&
-		a.MaxOutputTokens == b.MaxOutputTokens && a.Temperature == b.Temperature && bytes.Equal(a.Schema, b.Schema)
+		a.MaxOutputTokens == b.MaxOutputTokens && sameNumber(a.Temperature, b.Temperature) && bytes.Equal(a.Schema, b.Schema)
+}
+
+func sameNumber(a, b *float64) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
 }
 
 // strictForJS is said in full, because formatting is lax by default.
@@ -61,17 +68,25 @@ func newFrame(cl *batch.Classifier) (*frame, error) {
 	if schema.Compact(strictForJS) != nil || schema.Kind() != jsontext.KindBeginObject {
 		return nil, refuse
 	}
-	if cl.Model == "" || cl.MaxOutputTokens <= 0 || !(cl.Temperature >= 0) || math.IsInf(cl.Temperature, 0) ||
-		!utf8.ValidString(cl.Model) || !utf8.ValidString(cl.Instructions) {
+	if cl.Model == "" || cl.MaxOutputTokens <= 0 || !utf8.ValidString(cl.Model) || !utf8.ValidString(cl.Instructions) {
 		return nil, refuse
 	}
 	f := &frame{of: *cl, head: []byte(`{"custom_id":"`)}
 	f.of.Schema = bytes.Clone(cl.Schema)
+	if t := cl.Temperature; t != nil {
+		if !(*t >= 0) || math.IsInf(*t, 0) { // NaN is not >= 0
+			return nil, refuse
+		}
+		f.of.Temperature = new(*t)
+	}
 
 	m := []byte(`","method":"POST","url":"` + endpoint + `","body":{"model":`)
 	m = appendQuoted(m, cl.Model)
-	m = append(m, `,"store":false,"temperature":`...)
-	m = strconv.AppendFloat(m, cl.Temperature, 'f', -1, 64)
+	m = append(m, `,"store":false`...)
+	if t := cl.Temperature; t != nil {
+		m = append(m, `,"temperature":`...)
+		m = strconv.AppendFloat(m, *t, 'f', -1, 64)
+	}
 	m = append(m, `,"max_completion_tokens":`...)
 	m = strconv.AppendInt(m, int64(cl.MaxOutputTokens), 10)
 	m = append(m, `,"messages":[{"role":"developer","content":`...)

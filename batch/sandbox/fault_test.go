@@ -357,6 +357,26 @@ func TestJobFaults(t *testing.T) {
 	}
 }
 
+// Failures are counted on completed jobs only, as observed at the API.
+func TestFailedCountOfPartialJobs(t *testing.T) {
+	for _, fault := range []string{"expire:after=1h", "cancel_midway"} {
+		r := newRig(t)
+		r.faults(fault, "item_error:every=2")
+		id := r.create(r.upload(inputOf(10)))
+		r.clock.add(time.Hour)
+		j := r.job(id)
+		failed := 0
+		for _, res := range results(t, r.content(j["error_file_id"])) {
+			if res.Response != nil {
+				failed++
+			}
+		}
+		if failed == 0 || at(j, "request_counts", "failed") != 0.0 || at(j, "request_counts", "completed") != float64(5-failed) {
+			t.Errorf("%s: %d lines failed, counts are %v", fault, failed, j["request_counts"])
+		}
+	}
+}
+
 func TestJobFaultStrikesTheNextJobsOnly(t *testing.T) {
 	r := newRig(t)
 	before := r.create(r.upload(inputOf(1)))

@@ -85,6 +85,8 @@ var requestFaults = []struct {
 	{fault: "insufficient_quota", status: 429, also: wantError("insufficient_quota", "credit_balance_exhausted")},
 	{fault: "unauthorized", status: 401, also: wantError("invalid_request_error", "invalid_api_key")},
 	{fault: "forbidden", status: 403, also: wantError("request_forbidden", "unsupported_country_region_territory")},
+	{fault: "bad_request", status: 400, also: wantError("invalid_request_error", "invalid_value")},
+	{fault: "not_found:op=list_batches", method: "GET", path: "/v1/batches", status: 404, also: wantError("invalid_request_error", nil)},
 	{fault: "redirect:to=http://other.invalid/", status: 307, also: wantHeader("Location", "http://other.invalid/v1/batches")},
 	{fault: "create_file_missing", status: 400, also: func(t *testing.T, _ *http.Response, body string) {
 		if !strings.Contains(body, "Cannot find file") || !strings.Contains(body, `"param":"input_file_id"`) {
@@ -112,7 +114,7 @@ func wantHeader(name, want string) func(*testing.T, *http.Response, string) {
 	}
 }
 
-func wantError(typ, code string) func(*testing.T, *http.Response, string) {
+func wantError(typ string, code any) func(*testing.T, *http.Response, string) {
 	return func(t *testing.T, _ *http.Response, body string) {
 		var b map[string]any
 		if json.Unmarshal([]byte(body), &b); at(b, "error", "type") != typ || at(b, "error", "code") != code {

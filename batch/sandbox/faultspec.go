@@ -86,6 +86,8 @@ var specs = []spec{
 	{name: "insufficient_quota", stage: beforeActing, does: "429 insufficient_quota: the money ran out", params: []param{on(opCreate)}},
 	{name: "unauthorized", stage: beforeActing, does: "401 invalid_api_key", params: []param{on(anyOp)}},
 	{name: "forbidden", stage: beforeActing, does: "403 unsupported_country_region_territory", params: []param{on(anyOp)}},
+	{name: "bad_request", stage: beforeActing, does: "400 invalid_request_error", params: []param{on(opCreate)}},
+	{name: "not_found", stage: beforeActing, does: "404, although it is there", params: []param{on(opStatus)}},
 	{name: "server_error", stage: beforeActing, does: "an error of the server in the documented envelope", params: []param{on(anyOp), acted,
 		{name: "status", kind: isChoice, def: "500", does: "408, 409, 500 or 503", of: []string{"408", "409", "500", "503"}}}},
 	{name: "bad_gateway", stage: beforeActing, does: "502 with an HTML page", params: []param{on(anyOp), acted}},

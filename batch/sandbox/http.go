@@ -197,6 +197,10 @@ func (s *Server) faultError(w http.ResponseWriter, f Fault) *apiError {
 		return &apiError{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided."}
 	case "forbidden":
 		return &apiError{Status: http.StatusForbidden, Type: "request_forbidden", Code: "unsupported_country_region_territory", Message: "Country, region, or territory not supported."}
+	case "bad_request":
+		return badRequest("invalid_value", "", "The sandbox was asked to refuse this request.")
+	case "not_found":
+		return notFound("object")
 	case "create_file_missing":
 		return badRequest("", "input_file_id", cannotFindFile)
 	case "content_not_found":

@@ -45,6 +45,9 @@ type Server interface {
 	Jobs() int
 	// Files is how many files exist at the server.
 	Files() int
+	// Plan is called before the job is created that Finish will end as e, for
+	// a server that decides at that time. Others need do nothing.
+	Plan(e Ending)
 	// Finish ends a job.
 	Finish(jobID string, e Ending)
 	// Strayed is how many calls reached the host that Redirect points at.
@@ -94,7 +97,7 @@ type Ending string
 // The endings.
 const (
 	AllAnswered Ending = "all answered"
-	OneExpired  Ending = "one expired" // the last item was not run
+	OneExpired  Ending = "one expired" // one item, no matter which, was not run
 	AllFailed   Ending = "all failed"  // each with a fault of the provider; no output file
 	BodyRefused Ending = "body refused"
 )

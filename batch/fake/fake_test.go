@@ -100,6 +100,8 @@ func (s server) Files() int {
 	return n
 }
 
+func (s server) Plan(batchtest.Ending) {}
+
 func (s server) Finish(jobID string, e batchtest.Ending) {
 	switch e {
 	case batchtest.AllAnswered:

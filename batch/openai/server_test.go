@@ -105,6 +105,8 @@ func (s *server) id(prefix string) string {
 	return prefix + strconv.Itoa(s.last)
 }
 
+func (s *server) Plan(batchtest.Ending) {}
+
 func (s *server) Finish(jobID string, e batchtest.Ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,381 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/reconcile/crashpoint"
+	"rollcall/reconcile/keyring"
+)
+
+// Submit sends every job that is ready and due. A job that cannot be sent is
+// put off and counted; the others go on.
+//
+// Whatever happens, a job has at most one submission without a known outcome,
+// and while it has one, nothing is sent for it.
+func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
+	jobs, err := r.Store.ReadyJobs(ctx, now, r.Settings.JobsPerRun)
+	if err != nil {
+		return Tally{}, err
+	}
+	var tally Tally
+	for _, job := range jobs {
+		tally.Seen++
+		moved, err := r.submitJob(ctx, job)
+		switch {
+		case stops(ctx, err):
+			return tally, fmt.Errorf("submit job %s: %w", job.ID, errors.Join(ctx.Err(), err))
+		case err != nil:
+			tally.Failed++
+			r.Log.Warn().Err(err).Str("pass", string(PassSubmit)).Str("job_id", job.ID).Msg("job was not sent")
+		case moved:
+			tally.Moved++
+		}
+	}
+	return tally, nil
+}
+
+// stops says whether a pass cannot go on to the next row: it has lost its
+// lease, is told to end, or the ledger does not work. What is wrong with one
+// row only is one of the errors that the store and the passes name.
+func stops(ctx context.Context, err error) bool {
+	if err == nil {
+		return false
+	}
+	if ctx.Err() != nil {
+		return true
+	}
+	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrUnknownCommit, errBoundary, errQuestion, errNotSent, errUncertain} {
+		if errors.Is(err, known) {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	// errNotSent means that no job exists at the provider for a submission, and
+	// that the ledger says so.
+	errNotSent = errors.New("provably not sent")
+	// errUncertain means that a job may exist for a submission that is open in
+	// the ledger. It stays open until somebody finds out.
+	errUncertain = errors.New("the submission stays open, since its outcome is unknown; nothing is sent again")
+)
+
+// unsent is why we did not ask for a job ourselves.
+type unsent string
+
+func (u unsent) Error() string { return string(u) }
+
+const errToldToEnd = unsent("rollcall was told to end")
+
+// sending is one submission on its way.
+type sending struct {
+	r        *Reconciler
+	job      Job
+	policy   *PolicyVersion
+	account  batch.Provider
+	sub      Submission
+	manifest string
+	began    time.Time // monotonic: the wall clock may be set back meanwhile
+	fileID   string    // the uploaded input, once there is one
+}
+
+// submitJob takes one job through a submission.
+func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err error) {
+	// Sending a job may take minutes, so each has its own now.
+	now, err := r.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	s, err := r.begin(ctx, now, job)
+	switch {
+	case errors.Is(err, errBoundary), errors.Is(err, ErrNotApproved):
+		return false, errors.Join(err, r.Store.DelaySubmit(ctx, job.ID, now.Add(r.Settings.SubmitRetry)))
+	case err != nil:
+		return false, err
+	}
+	// The intent is committed and nothing has left. If the process dies here,
+	// the submission is open and must be resolved before anything is sent.
+	crashpoint.Hit(crashpoint.SubmitIntent)
+	if err := s.upload(ctx); err != nil {
+		return false, err
+	}
+	// The file's id is committed and no job was asked for; as above.
+	crashpoint.Hit(crashpoint.SubmitFileNoted)
+	if err := s.create(ctx); err != nil {
+		return false, err
+	}
+	// The job's id is committed, and poll picks the job up.
+	crashpoint.Hit(crashpoint.SubmitAccepted)
+	return true, nil
+}
+
+// begin commits the intent to send a job.
+func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sending, error) {
+	policy, err := r.Store.Policy(ctx, job.Policy)
+	if err != nil {
+		return nil, err
+	}
+	account, err := r.accountFor(&policy)
+	if err != nil {
+		return nil, errors.Join(err, r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, err.Error()))
+	}
+	id, err := newSubmissionID(r.Rand)
+	if err != nil {
+		return nil, err
+	}
+	s := &sending{r: r, job: job, policy: &policy, account: account, began: time.Now()}
+	manifest := r.Keys.NewMAC(keyring.Manifest)
+	fmt.Fprintf(manifest, "%s\n", policy.SpecMAC) // what is asked, then about what
+	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{
+		SubmissionID: id, JobID: job.ID, Account: account.Account(), SendBy: now.Add(r.Settings.SendWithin), Manifest: manifest,
+	})
+	if err != nil {
+		return nil, err // also when the commit is unknown: only a committed intent permits to send
+	}
+	s.manifest = hex.EncodeToString(manifest.Sum(nil))
+	return s, nil
+}
+
+// upload hands the request body over and notes the file's id. No job exists
+// after it, whatever happened, so any fault here is a proven refusal.
+func (s *sending) upload(ctx context.Context) error {
+	size, err := s.render(ctx, io.Discard, nil)
+	if err != nil {
+		return s.refuse(ctx, err)
+	}
+	if limit := s.account.Limits().Bytes; limit > 0 && size > limit {
+		return s.refuse(ctx, unsent(fmt.Sprintf("the body of %d bytes is over the provider's limit of %d", size, limit)))
+	}
+	uploading, cancel := context.WithTimeout(ctx, s.remaining())
+	defer cancel()
+	body := s.r.Keys.NewMAC(keyring.Body)
+	var renderErr error
+	s.fileID, err = s.account.Upload(uploading, batch.Input{
+		Name: fmt.Sprintf("rollcall-%s-%s.jsonl", s.job.ID, s.sub.ID), Size: size, Expiry: s.r.Settings.InputExpiry,
+		Write: func(w io.Writer) error {
+			_, renderErr = s.render(uploading, io.MultiWriter(w, body), func(lines int64) { s.r.progress(PassSubmit, lines, s.sub.Lines) })
+			return renderErr
+		},
+	})
+	// A fault of ours explains the provider's error, and not the other way round.
+	if fault := (*renderFault)(nil); errors.As(renderErr, &fault) {
+		err = fault
+	}
+	if err != nil {
+		return s.refuse(ctx, err)
+	}
+	// The provider has the text and no job was asked for.
+	crashpoint.Hit(crashpoint.SubmitUploaded)
+	return s.noteUpload(ctx, size, body)
+}
+
+func (s *sending) noteUpload(ctx context.Context, size int64, body hash.Hash) error {
+	err := s.r.Store.RecordUpload(ctx, Upload{SubmissionID: s.sub.ID, FileID: s.fileID, Bytes: size, BodyMAC: hex.EncodeToString(body.Sum(nil))})
+	if err == nil {
+		return nil
+	}
+	// Without the file's id in the ledger an interrupted create could not be
+	// found again by it, so none is made.
+	s.r.Log.Warn().Err(err).Str("job_id", s.job.ID).Msg("the uploaded file could not be noted")
+	return s.refuse(ctx, unsent("the uploaded file could not be noted"))
+}
+
+// create asks for the job: once, before the send deadline, by the wall clock
+// and by the monotonic one.
+func (s *sending) create(ctx context.Context) error {
+	if err := s.mayCreate(ctx); err != nil {
+		return s.refuse(ctx, err)
+	}
+	// From here on a told end is ignored until the outcome is recorded: a cut
+	// request would have to be looked for at the provider.
+	ctx = context.WithoutCancel(ctx)
+	creating, cancel := context.WithTimeout(ctx, s.remaining())
+	defer cancel()
+	answer, err := s.account.Create(creating, batch.Creation{
+		FileID:       s.fileID,
+		Metadata:     map[string]string{"rc_job": s.job.ID, "rc_submission": s.sub.ID, "rc_manifest": s.manifest},
+		OutputExpiry: s.r.Settings.OutputExpiry,
+	})
+	// The provider may have the job, and the ledger does not know its id.
+	crashpoint.Hit(crashpoint.SubmitCreated)
+	if err == nil && answer.ID == "" {
+		err = &batch.Error{Op: "create", Kind: batch.UnknownOutcome}
+	}
+	if err != nil {
+		return s.refuseOrLeave(ctx, err)
+	}
+	return s.accept(ctx, answer)
+}
+
+func (s *sending) mayCreate(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return errToldToEnd
+	}
+	now, err := s.r.Now(ctx)
+	if err != nil {
+		return unsent("the clock could not be read")
+	}
+	if s.remaining() <= 0 || now.After(s.sub.SendBy) {
+		return unsent("the send deadline has passed")
+	}
+	return nil
+}
+
+// remaining is how long this submission may still be sent.
+func (s *sending) remaining() time.Duration {
+	return s.r.Settings.SendWithin - time.Since(s.began)
+}
+
+// refuseOrLeave judges a create that did not succeed. Every kind but
+// UnknownOutcome proves that there is no job.
+func (s *sending) refuseOrLeave(ctx context.Context, err error) error {
+	switch batch.KindOf(err) {
+	case batch.Temporary, batch.RateLimited, batch.Rejected, batch.Denied, batch.OutOfCredit, batch.NotFound:
+		return s.refuse(ctx, err)
+	default:
+		return fmt.Errorf("submission %s: %s: %w", s.sub.ID, evidenceOf(err), errUncertain)
+	}
+}
+
+// accept records the provider's job. It does not depend on the lease: the job
+// exists, whoever runs the pass by now.
+func (s *sending) accept(ctx context.Context, answer batch.Job) error {
+	ctx = withoutLease(ctx)
+	a := Acceptance{SubmissionID: s.sub.ID, ProviderJobID: answer.ID, Status: answer.Status, Expires: answer.Expires}
+	var err error
+	for range 2 { // a broken connection is replaced at the second try; recording again changes nothing
+		var now time.Time
+		if now, err = s.r.Now(ctx); err != nil {
+			continue
+		}
+		a.NextPoll = now.Add(s.r.Settings.PollFirst)
+		if err = s.r.Store.RecordAccepted(ctx, now, a); err == nil || errors.Is(err, ErrMoved) {
+			break
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	// The id is worth a log line: with it an operator need not search.
+	s.r.Log.Error().Err(err).Str("job_id", s.job.ID).Str("provider_job_id", answer.ID).Msg("the provider has the job, and the ledger could not note it")
+	if errors.Is(err, ErrMoved) {
+		return err // somebody resolved this submission meanwhile; the job is surplus
+	}
+	return fmt.Errorf("submission %s is provider job %s: %w: %w", s.sub.ID, answer.ID, errUncertain, err)
+}
+
+// refuse records that no job exists for this submission, so that the job may be
+// sent again later, deletes what was uploaded, and stops dispatch to an account
+// that would refuse the next job as well.
+func (s *sending) refuse(ctx context.Context, cause error) error {
+	wait := submitWait(&s.r.Settings, s.sub.Attempt, batch.RetryAfter(cause))
+	if ctx.Err() != nil {
+		cause, wait = errToldToEnd, 0 // a call that was cut says nothing, and nothing is wrong with the job
+	}
+	ctx = withoutLease(context.WithoutCancel(ctx))
+	now, err := s.r.Now(ctx)
+	if err != nil {
+		return fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
+	}
+	err = s.r.Store.RecordRejected(ctx, now, Rejection{SubmissionID: s.sub.ID, Evidence: evidenceOf(cause), NextSubmit: now.Add(wait)})
+	if err != nil {
+		err = fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
+	} else {
+		err = fmt.Errorf("submission %s: %s: %w", s.sub.ID, evidenceOf(cause), errNotSent)
+	}
+	s.deleteUpload(ctx)
+	return errors.Join(err, s.alarm(ctx, now, cause))
+}
+
+// alarm raises what a person must look at before the next try can succeed.
+func (s *sending) alarm(ctx context.Context, now time.Time, cause error) error {
+	var fault *renderFault
+	if errors.As(cause, &fault) && fault.unreadable {
+		return s.r.raise(ctx, now, EventTextUnreadable, "job:"+s.job.ID, "work:"+fault.workID)
+	}
+	var answer *batch.Error
+	if !errors.As(cause, &answer) {
+		return nil
+	}
+	switch answer.Kind {
+	case batch.Denied:
+		return s.r.brake(ctx, now, EventAccountDenied, s.account.Account().Name, evidenceOf(cause))
+	case batch.OutOfCredit:
+		return s.r.brake(ctx, now, EventOutOfCredit, s.account.Account().Name, evidenceOf(cause))
+	}
+	return nil
+}
+
+// deleteUpload tries once to delete the input file of a submission that was
+// refused: it holds report text, and nothing will use it. Where that does not
+// succeed, the provider deletes it after InputExpiry.
+func (s *sending) deleteUpload(ctx context.Context) {
+	if s.fileID == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, deleteWithin)
+	defer cancel()
+	if err := s.account.DeleteFile(ctx, s.fileID); err != nil {
+		s.r.Log.Warn().Str("job_id", s.job.ID).Str("file_id", s.fileID).Str("evidence", evidenceOf(err)).Msg("an input file that is not used could not be deleted")
+	}
+}
+
+// deleteWithin bounds the deletion of a file, which must not hold up the jobs behind.
+const deleteWithin = time.Minute
+
+// evidenceOf puts an error into words that may be stored and shown: what was
+// called, its kind, status and code. Of an error that is neither a provider's
+// nor ours nothing is shown, since nobody vouches for what it holds.
+func evidenceOf(err error) string {
+	var fault *renderFault
+	var own unsent
+	var answer *batch.Error
+	switch {
+	case errors.As(err, &fault):
+		return "not sent: " + fault.Error()
+	case errors.As(err, &own):
+		return "not sent: " + own.Error()
+	case !errors.As(err, &answer):
+		return "unrecognised error"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", answer.Op, answer.Kind)
+	if answer.HTTPStatus != 0 {
+		fmt.Fprintf(&b, ", HTTP %d", answer.HTTPStatus)
+	}
+	if answer.Code != "" {
+		fmt.Fprintf(&b, ", code %s", answer.Code)
+	}
+	return b.String()
+}
+
+// withoutLease makes writes independent of the pass's lease: what is already
+// true outside must be recorded, whoever holds the lease by now.
+func withoutLease(ctx context.Context) context.Context {
+	return context.WithValue(ctx, leaseKey{}, nil)
+}
+
+// submissionIDLength keeps custom ids within 64 characters: a work's id has 26.
+const submissionIDLength = 10
+
+var submissionIDs = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// newSubmissionID makes the second half of custom ids: 50 random bits, which
+// only have to tell the few attempts of one work apart.
+func newSubmissionID(random io.Reader) (string, error) {
+	var b [7]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", fmt.Errorf("make a submission id: %w", err)
+	}
+	return submissionIDs.EncodeToString(b[:])[:submissionIDLength], nil
+}

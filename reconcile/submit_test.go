@@ -1,0 +1,612 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/batch/fake"
+	"rollcall/reconcile"
+	"rollcall/reconcile/keyring"
+)
+
+// ready plans one job of n reports and returns their works.
+func (b *bench) ready(n int) (works []string) {
+	b.t.Helper()
+	works = b.reports(n)
+	b.collect()
+	b.wantJobs("ready")
+	return works
+}
+
+// wantSubmissions compares outcome and evidence of all submissions, by attempt.
+func (b *bench) wantSubmissions(want ...string) {
+	b.t.Helper()
+	b.want("submissions", "SELECT COALESCE(outcome || ': ' || evidence, 'open') FROM submissions ORDER BY attempt", want...)
+}
+
+// wantCreates compares how often the processor was asked for a job.
+func (b *bench) wantCreates(n int) {
+	b.t.Helper()
+	if got := b.fake.Calls(fake.OpCreate); got != n {
+		b.t.Errorf("the processor was asked for a job %d times, want %d", got, n)
+	}
+}
+
+// inputs are the names of input files that are still at the processor.
+func (b *bench) inputs() (names []string) {
+	for _, f := range b.fake.Files() {
+		if f.Channel == "" && f.Present {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func answer(op string, k batch.Kind, status int, code string) *batch.Error {
+	return &batch.Error{Op: op, Kind: k, HTTPStatus: status, Code: code}
+}
+
+func TestSubmitSendsEachTextOnce(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		works := b.ready(7) // over three pages
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+		b.wantJobs("submitted")
+		b.wantSubmissions("accepted: job job-000001")
+		b.wantCreates(1)
+		jobs := b.fake.Jobs()
+		if len(jobs) != 1 || len(jobs[0].CustomIDs) != len(works) {
+			t.Fatalf("jobs at the processor: %+v", jobs)
+		}
+		job, sub := b.rows("SELECT job_id FROM jobs")[0], b.rows("SELECT submission_id FROM submissions")[0]
+		for i, w := range works {
+			if want := w + "-" + sub; jobs[0].CustomIDs[i] != want || len(want) > 64 {
+				t.Errorf("line %d has custom id %s, want %s", i+1, jobs[0].CustomIDs[i], want)
+			}
+			if n := b.fake.Uploaded(reportText(fmt.Sprint("r", i+1), 1)); n != 1 {
+				t.Errorf("text %d was sent %d times", i+1, n)
+			}
+		}
+		manifest := b.Keys.NewMAC(keyring.Manifest)
+		fmt.Fprintf(manifest, "%s\n", b.policy.SpecMAC)
+		for _, w := range works {
+			fmt.Fprintf(manifest, "%s\n1\n", w)
+		}
+		want := map[string]string{"rc_job": job, "rc_submission": sub, "rc_manifest": fmt.Sprintf("%x", manifest.Sum(nil))}
+		if got := jobs[0].Metadata; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("metadata %v, want %v", got, want)
+		}
+		if got := b.inputs(); !slices.Equal(got, []string{fmt.Sprintf("rollcall-%s-%s.jsonl", job, sub)}) {
+			t.Errorf("files %v", got)
+		}
+		b.want("what was noted", `SELECT s.input_file_id || ' ' || s.manifest_mac || ' ' || CAST(s.line_count AS TEXT) || ' ' || s.account || ' ' || j.account
+			FROM submissions s JOIN jobs j ON j.job_id = s.job_id WHERE s.body_bytes > 0 AND LENGTH(s.body_mac) = 64`,
+			fmt.Sprintf("%s %s %d fp-main fp-main", jobs[0].FileID, want["rc_manifest"], len(works)))
+		b.wantTally("again", b.submit(), reconcile.Tally{})
+		b.wantCreates(1)
+	})
+}
+
+func TestF12_EditAndWithdrawalBetweenCollectAndIntent(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		works := b.ready(4)
+		edited := b.edit(2, 2)
+		b.change("UPDATE works SET disposition = 'withdrawn' WHERE work_id = $1", works[2])
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+		b.want("items", "SELECT work_id || ' ' || COALESCE(outcome, 'line ' || CAST(line AS TEXT)) FROM items ORDER BY position",
+			works[0]+" line 1", works[1]+" not_sent", works[2]+" not_sent", works[3]+" line 2")
+		if b.fake.Uploaded(reportText("r2", 1)) != 0 || b.fake.Uploaded(reportText("r2", 2)) != 0 {
+			t.Error("an edited text was sent")
+		}
+		b.want("works not sent", "SELECT work_id || ' ' || disposition || ' ' || stage FROM works WHERE disposition <> 'live' ORDER BY disposition",
+			works[1]+" superseded pending", works[2]+" withdrawn pending")
+		b.wantTally("collect", b.collect(), reconcile.Tally{Seen: 1, Moved: 1}) // the new revision alone
+		b.want("the next job", "SELECT i.work_id FROM items i JOIN jobs j ON j.job_id = i.job_id WHERE j.state = 'ready'", edited)
+	})
+}
+
+func TestF12_JobThatNobodyWantsIsAbandoned(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(2)
+		b.edit(1, 2)
+		b.edit(2, 2)
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.wantJobs("abandoned")
+		b.wantSubmissions()
+		b.want("stages", "SELECT DISTINCT stage FROM works", "pending")
+		if lines, _ := b.fake.TextsSeen(); lines > 0 {
+			t.Errorf("%d texts were sent", lines)
+		}
+		b.wantTally("again", b.submit(), reconcile.Tally{})
+	})
+}
+
+func TestF13_IntentIsNotCommitted(t *testing.T) {
+	onFaultyBench(t, func(t *testing.T, b *bench, c *commits) {
+		b.ready(2)
+		c.lose["commit intent"] = before
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		if lines, _ := b.fake.TextsSeen(); lines > 0 {
+			t.Errorf("%d texts were sent without an intent", lines)
+		}
+		b.wantSubmissions()
+		b.wantTally("again", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+		b.wantCreates(1)
+	})
+}
+
+// broken is a ledger some of whose methods lose their answers.
+type broken struct {
+	reconcile.Store
+	intent   func(reconcile.Submission, error) (reconcile.Submission, error)
+	upload   func(error) error
+	accepted func(error) error
+	rejected func(error) error
+}
+
+func (s *broken) CommitIntent(ctx context.Context, now time.Time, in reconcile.Intent) (reconcile.Submission, error) {
+	sub, err := s.Store.CommitIntent(ctx, now, in)
+	if s.intent != nil {
+		return s.intent(sub, err)
+	}
+	return sub, err
+}
+
+func (s *broken) RecordUpload(ctx context.Context, up reconcile.Upload) error {
+	err := s.Store.RecordUpload(ctx, up)
+	if s.upload != nil {
+		return s.upload(err)
+	}
+	return err
+}
+
+func (s *broken) RecordAccepted(ctx context.Context, now time.Time, a reconcile.Acceptance) error {
+	if s.accepted != nil {
+		return s.accepted(nil)
+	}
+	return s.Store.RecordAccepted(ctx, now, a)
+}
+
+func (s *broken) RecordRejected(ctx context.Context, now time.Time, r reconcile.Rejection) error {
+	if s.rejected != nil {
+		return s.rejected(nil)
+	}
+	return s.Store.RecordRejected(ctx, now, r)
+}
+
+// wantOpen makes sure that jobs with an open submission are left alone, however
+// much time passes.
+func (b *bench) wantOpen(jobs, creates int) {
+	b.t.Helper()
+	b.wantSubmissions(slices.Repeat([]string{"open"}, jobs)...)
+	b.wantJobs(slices.Repeat([]string{"ready"}, jobs)...)
+	for range 3 {
+		b.Clock.Advance(48 * time.Hour)
+		b.wantTally("collect", b.collect(), reconcile.Tally{})
+		b.wantTally("submit", b.submit(), reconcile.Tally{})
+		b.wantTally("poll", b.poll(), reconcile.Tally{})
+	}
+	b.wantCreates(creates)
+}
+
+func TestF14_AnswerOfTheIntentsCommitIsLost(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(2)
+		b.r = b.reconciler(&broken{Store: b.Store, intent: func(reconcile.Submission, error) (reconcile.Submission, error) {
+			return reconcile.Submission{}, reconcile.ErrUnknownCommit
+		}})
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		if b.fake.Calls(fake.OpUpload) > 0 {
+			t.Error("something was sent without a committed intent")
+		}
+		b.r = b.reconciler(b.Store)
+		b.wantOpen(1, 0)
+	})
+}
+
+// F15: no request, a lost request and a lost answer look the same from here.
+func TestF15_OutcomeOfTheCreateIsUnknown(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		faults := []error{
+			answer("create", batch.UnknownOutcome, 0, ""), answer("create", batch.BadAnswer, 200, ""), errors.New("an adapter's own error, with " + textMarker),
+		}
+		jobs := 0
+		for _, apply := range []bool{false, true} {
+			for _, fault := range faults {
+				b.reports(2)
+				b.collect()
+				b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return apply, fault }
+				b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+				jobs++
+			}
+		}
+		b.fake.Hooks.Create = nil
+		b.wantOpen(jobs, jobs)
+		if len(b.fake.Jobs()) != len(faults) || len(b.inputs()) != jobs {
+			t.Errorf("%d jobs, %d files: each file may be the input of a job and must stay", len(b.fake.Jobs()), len(b.inputs()))
+		}
+	})
+}
+
+func TestF15_DiesAfterTheIntent(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(2)
+		in := reconcile.Intent{SubmissionID: "aaaaaaaaaa", JobID: b.rows("SELECT job_id FROM jobs")[0], Account: b.fake.Account(),
+			SendBy: b.Clock.Now().Add(time.Minute), Manifest: b.Keys.NewMAC(keyring.Manifest)}
+		if _, err := b.CommitIntent(t.Context(), b.Clock.Now(), in); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.CommitIntent(t.Context(), b.Clock.Now(), in); !errors.Is(err, reconcile.ErrMoved) {
+			t.Errorf("a second intent beside an open one: %v", err)
+		}
+		b.wantOpen(1, 0)
+	})
+}
+
+func TestF20_ProvenRefusalIsTriedAgainLater(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault    *batch.Error
+		evidence string
+		waits    time.Duration
+	}{
+		"rejected":      {answer("create", batch.Rejected, 400, "invalid_request"), "create: rejected, HTTP 400, code invalid_request", 5 * time.Minute},
+		"not found":     {answer("create", batch.NotFound, 404, ""), "create: not_found, HTTP 404", 5 * time.Minute},
+		"temporary":     {answer("create", batch.Temporary, 503, ""), "create: temporary, HTTP 503", 5 * time.Minute},
+		"rate limited":  {&batch.Error{Op: "create", Kind: batch.RateLimited, HTTPStatus: 429, RetryAfter: 20 * time.Minute}, "create: rate_limited, HTTP 429", 20 * time.Minute},
+		"for very long": {&batch.Error{Op: "create", Kind: batch.RateLimited, RetryAfter: 100 * time.Hour}, "create: rate_limited", time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				works := b.ready(2)
+				b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return false, tc.fault }
+				b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+				b.wantSubmissions("rejected: " + tc.evidence)
+				b.wantJobs("ready")
+				if got := b.inputs(); len(got) > 0 {
+					t.Errorf("the input of a refused submission is left: %v", got)
+				}
+				b.fake.Hooks.Create = nil
+				b.Clock.Advance(tc.waits - time.Second)
+				b.wantTally("too early", b.submit(), reconcile.Tally{})
+				b.edit(1, 2)
+				b.Clock.Advance(time.Second)
+				b.wantTally("when due", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+				b.wantCreates(2)
+				b.wantSubmissions("rejected: "+tc.evidence, "accepted: job job-000001")
+				b.want("lines", "SELECT work_id || ' ' || COALESCE(outcome, 'line ' || CAST(line AS TEXT)) FROM items ORDER BY position",
+					works[0]+" not_sent", works[1]+" line 1")
+			})
+		})
+	}
+}
+
+func TestF20_AttemptsGrowApart(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return false, answer("create", batch.Rejected, 400, "") }
+		var waits []time.Duration
+		for range 5 {
+			b.submit()
+			next := b.rows("SELECT CAST(next_submit_us AS TEXT) FROM jobs")[0]
+			var us int64
+			fmt.Sscan(next, &us)
+			waits = append(waits, time.UnixMicro(us).Sub(b.Clock.Now()))
+			b.Clock.Advance(waits[len(waits)-1])
+		}
+		if fmt.Sprint(waits) != "[5m0s 10m0s 20m0s 40m0s 1h0m0s]" {
+			t.Errorf("waits %v", waits)
+		}
+		b.want("attempts", "SELECT CAST(MAX(attempt) AS TEXT) || ' of ' || CAST(COUNT(DISTINCT submission_id) AS TEXT) FROM submissions", "5 of 5")
+	})
+}
+
+func TestF20_RefusedAccountIsPaused(t *testing.T) {
+	for _, op := range []string{"upload", "create"} {
+		for finding, kind := range map[string]batch.Kind{"account_denied": batch.Denied, "out_of_credit": batch.OutOfCredit} {
+			t.Run(op+"/"+finding, func(t *testing.T) {
+				onBench(t, func(t *testing.T, b *bench) {
+					b.reports(2)
+					b.r.Settings.JobItems = 1
+					b.collect()
+					fault := answer(op, kind, 401, "some_code")
+					b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return op != "create", maybe(op == "create", fault) }
+					b.fake.Hooks.Upload = func(string) (bool, error) { return op != "upload", maybe(op == "upload", fault) }
+					b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 2, Failed: 2})
+					b.wantSubmissions("rejected: " + op + ": " + string(kind) + ", HTTP 401, code some_code")
+					b.wantFindings(finding)
+					b.Clock.Advance(24 * time.Hour)
+					b.wantTally("paused", b.submit(), reconcile.Tally{})
+					b.fake.Hooks = fake.Hooks{}
+					if err := b.Resume(t.Context(), b.Clock.Now(), "account:main", reconcile.PauseDispatch, "anna", "key changed"); err != nil {
+						t.Fatal(err)
+					}
+					b.wantTally("resumed", b.submit(), reconcile.Tally{Seen: 2, Moved: 2})
+				})
+			})
+		}
+	}
+}
+
+func maybe(yes bool, err error) error {
+	if yes {
+		return err
+	}
+	return nil
+}
+
+func TestFaultOfAnUploadNeverMakesAJob(t *testing.T) {
+	for name, tc := range map[string]struct {
+		apply bool // the provider has the file all the same
+		fault *batch.Error
+	}{
+		"refused":     {false, answer("upload", batch.Rejected, 413, "")},
+		"answer lost": {true, answer("upload", batch.UnknownOutcome, 0, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.ready(1)
+				b.fake.Hooks.Upload = func(string) (bool, error) { return tc.apply, tc.fault }
+				b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+				b.wantCreates(0)
+				b.fake.Hooks.Upload = nil
+				b.Clock.Advance(5 * time.Minute)
+				b.wantTally("again", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+				b.wantCreates(1)
+			})
+		})
+	}
+}
+
+// F21: who was stopped between upload and create does not send when it wakes up late.
+func TestF21_SendDeadlineHasPassed(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		b.fake.Hooks.Upload = func(string) (bool, error) {
+			b.Clock.Advance(b.r.Settings.SendWithin + time.Second)
+			return true, nil
+		}
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.wantCreates(0)
+		b.wantSubmissions("rejected: not sent: the send deadline has passed")
+		if got := b.inputs(); len(got) > 0 {
+			t.Errorf("files %v", got)
+		}
+	})
+}
+
+// The wall clock stands still here; the monotonic one does not.
+func TestF21_SendDeadlineByTheMonotonicClock(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		b.r.Settings.SendWithin = time.Nanosecond
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.wantCreates(0)
+		b.wantJobs("ready")
+	})
+}
+
+func TestF21_SuccessorHasResolvedTheSubmission(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		b.fake.Hooks.Create = func(batch.Creation) (bool, error) {
+			b.change("UPDATE submissions SET outcome = 'proven_absent', evidence = 'two listings', closed_us = 1")
+			return true, nil
+		}
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.wantSubmissions("proven_absent: two listings")
+		b.wantJobs("ready")
+		if !strings.Contains(b.log.String(), `"provider_job_id":"job-000001"`) {
+			t.Error("the surplus job is not in the log")
+		}
+	})
+}
+
+func TestF22_OneSubmissionAsksForAJobOnce(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for i, kind := range []batch.Kind{batch.Temporary, batch.RateLimited, batch.Rejected, batch.Denied, batch.OutOfCredit, batch.NotFound, batch.UnknownOutcome, batch.BadAnswer} {
+			b.reports(1)
+			b.collect()
+			b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return false, answer("create", kind, 0, "") }
+			b.submit()
+			b.submit()
+			b.wantCreates(i + 1)
+			if err := b.Resume(t.Context(), b.Clock.Now(), "account:main", reconcile.PauseDispatch, "anna", "next case"); err != nil && !errors.Is(err, reconcile.ErrNotFound) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestF23_AnswerOfTheAcceptancesCommitIsLost(t *testing.T) {
+	for name, how := range map[string]loss{"not committed": before, "committed": after} {
+		t.Run(name, func(t *testing.T) {
+			onFaultyBench(t, func(t *testing.T, b *bench, c *commits) {
+				b.ready(1)
+				c.lose["record accepted"] = how
+				b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+				b.wantSubmissions("accepted: job job-000001")
+				b.wantJobs("submitted")
+				b.wantCreates(1)
+			})
+		})
+	}
+}
+
+func TestF23_AcceptanceCannotBeRecorded(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		b.r = b.reconciler(&broken{Store: b.Store, accepted: func(error) error { return reconcile.ErrUnknownCommit }})
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		if !strings.Contains(b.log.String(), `"provider_job_id":"job-000001"`) {
+			t.Error("the job's id is not in the log")
+		}
+		b.r = b.reconciler(b.Store)
+		b.wantOpen(1, 1)
+	})
+}
+
+func TestUploadThatCannotBeNotedIsNotUsed(t *testing.T) {
+	for name, store := range map[string]*broken{
+		"not noted": {upload: func(error) error { return reconcile.ErrUnknownCommit }},
+		"nor the refusal": {upload: func(error) error { return reconcile.ErrUnknownCommit },
+			rejected: func(error) error { return reconcile.ErrUnknownCommit }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.ready(1)
+				store.Store = b.Store
+				b.r = b.reconciler(store)
+				b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+				b.wantCreates(0)
+				if got := b.inputs(); len(got) > 0 {
+					t.Errorf("files %v", got)
+				}
+				b.r = b.reconciler(b.Store)
+				if store.rejected != nil {
+					b.wantOpen(1, 0)
+					return
+				}
+				b.wantSubmissions("rejected: not sent: the uploaded file could not be noted")
+			})
+		})
+	}
+}
+
+func TestF50_TextThatCannotBeDecryptedIsNotSent(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		works := b.ready(2)
+		b.change("UPDATE texts SET key_id = 'text-lost' WHERE report_id = $1", b.Keys.ReportID("acme", "forum", "r2"))
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		if b.fake.Calls(fake.OpUpload) > 0 {
+			t.Error("a part of the job was sent")
+		}
+		b.want("finding", "SELECT name || ' ' || detail FROM findings", "text_unreadable work:"+works[1])
+		b.wantJobs("ready")
+	})
+}
+
+func TestSubmitKeepsToTheBoundary(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		account := b.fake.Account()
+		account.Region = "elsewhere"
+		other := fake.New(fake.Options{Account: account})
+		b.r.Accounts = []batch.Provider{other}
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.wantFindings("boundary_mismatch")
+		b.wantTally("put off", b.submit(), reconcile.Tally{})
+		if other.Calls(fake.OpUpload)+b.fake.Calls(fake.OpUpload) > 0 {
+			t.Error("something was sent")
+		}
+		b.r.Accounts = []batch.Provider{b.fake}
+		b.Clock.Advance(b.r.Settings.SubmitRetry)
+		b.wantTally("corrected", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+	})
+}
+
+func TestF44_PolicyRevokedBeforeTheIntent(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		b.change("UPDATE policy_versions SET state = 'revoked'")
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.wantTally("put off", b.submit(), reconcile.Tally{})
+		b.wantSubmissions()
+		if b.fake.Calls(fake.OpUpload) > 0 {
+			t.Error("something was sent")
+		}
+	})
+}
+
+func TestSubmitWaitsForAPauseToBeLifted(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for i, scope := range []string{"all", "account:main", "policy:p"} {
+			b.reports(1)
+			b.collect()
+			pause := reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a test"}
+			if err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
+				t.Fatal(err)
+			}
+			b.wantTally(scope+" is paused", b.submit(), reconcile.Tally{})
+			_, err := b.CommitIntent(t.Context(), b.Clock.Now(), reconcile.Intent{SubmissionID: "aaaaaaaaaa",
+				JobID: b.rows("SELECT job_id FROM jobs WHERE state = 'ready'")[0], Account: b.fake.Account(), Manifest: b.Keys.NewMAC(keyring.Manifest)})
+			if !errors.Is(err, reconcile.ErrPaused) {
+				t.Errorf("intent while %s is paused: %v", scope, err)
+			}
+			b.wantCreates(i)
+			if err := b.Resume(t.Context(), b.Clock.Now(), scope, reconcile.PauseDispatch, "anna", "done"); err != nil {
+				t.Fatal(err)
+			}
+			b.wantTally("resumed", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+		}
+	})
+}
+
+func TestSubmitStopsWhenToldTo(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(3)
+		b.r.Settings.JobItems = 1
+		b.collect()
+		ctx, stop := context.WithCancel(t.Context())
+		b.fake.Hooks.Upload = func(string) (bool, error) { stop(); return true, nil }
+		tally, err := b.r.Submit(ctx, b.Clock.Now())
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		b.wantTally("submit", tally, reconcile.Tally{Seen: 1})
+		b.wantSubmissions("rejected: not sent: rollcall was told to end")
+		b.wantCreates(0)
+		b.fake.Hooks = fake.Hooks{}
+		b.wantTally("restarted", b.submit(), reconcile.Tally{Seen: 3, Moved: 3})
+	})
+}
+
+// Once a job was asked for, its outcome is recorded although the process is
+// told to end, and although its lease is gone.
+func TestOutcomeIsRecordedWhateverHappensMeanwhile(t *testing.T) {
+	for name, fault := range map[string]*batch.Error{"accepted": nil, "rejected": answer("create", batch.Rejected, 400, "")} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.ready(1)
+				now := b.Clock.Now()
+				lease, err := b.AcquireLease(t.Context(), "pass:submit", "a", now, now.Add(time.Minute))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(reconcile.WithLease(t.Context(), lease))
+				b.fake.Hooks.Create = func(batch.Creation) (bool, error) {
+					stop()
+					later := b.Clock.Now().Add(24 * time.Hour)
+					if _, err := b.AcquireLease(t.Context(), "pass:submit", "b", later, later.Add(time.Minute)); err != nil {
+						t.Error(err)
+					}
+					if fault != nil {
+						return false, fault
+					}
+					return true, nil
+				}
+				_, _ = b.r.Submit(ctx, now)
+				if got := b.rows("SELECT COALESCE(outcome, 'open') FROM submissions"); !slices.Equal(got, []string{name}) {
+					t.Errorf("outcome %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestSubmitStopsWithoutItsLease(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		gone := reconcile.Lease{Name: "pass:submit", Holder: "a", Fence: 7}
+		if _, err := b.r.Submit(reconcile.WithLease(t.Context(), gone), b.Clock.Now()); !errors.Is(err, reconcile.ErrLeaseLost) {
+			t.Errorf("error %v", err)
+		}
+		if b.fake.Calls(fake.OpUpload) > 0 {
+			t.Error("something was sent")
+		}
+	})
+}

@@ -1,0 +1,4 @@
+-- Ends pending works without an artifact. Apply makes their records.
+UPDATE works SET stage = 'extracted', reason = (SELECT c.reason FROM step_closings AS c WHERE c.work_id = works.work_id)
+WHERE work_id IN (SELECT work_id FROM step_closings)
+  AND stage = 'pending' AND disposition = 'live'

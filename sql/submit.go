@@ -1,0 +1,306 @@
+package sql
+
+import (
+	"context"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"rollcall/reconcile"
+	"rollcall/reconcile/keyring"
+)
+
+//go:embed query/job_list_ready.sql
+var jobListReadySQL string
+
+//go:embed query/job_delay_submit.sql
+var jobDelaySubmitSQL string
+
+//go:embed query/job_abandon.sql
+var jobAbandonSQL string
+
+//go:embed query/job_submit.sql
+var jobSubmitSQL string
+
+//go:embed query/report_lock_job.sql
+var reportLockJobSQL string
+
+//go:embed query/item_drop_unwanted.sql
+var itemDropUnwantedSQL string
+
+//go:embed query/work_uncollect.sql
+var workUncollectSQL string
+
+//go:embed query/item_count_open.sql
+var itemCountOpenSQL string
+
+//go:embed query/item_clear_lines.sql
+var itemClearLinesSQL string
+
+//go:embed query/item_number_lines.sql
+var itemNumberLinesSQL string
+
+//go:embed query/item_manifest.sql
+var itemManifestSQL string
+
+//go:embed query/item_request_page.sql
+var itemRequestPageSQL string
+
+//go:embed query/submission_count.sql
+var submissionCountSQL string
+
+//go:embed query/submission_insert.sql
+var submissionInsertSQL string
+
+//go:embed query/submission_get.sql
+var submissionGetSQL string
+
+//go:embed query/submission_upload.sql
+var submissionUploadSQL string
+
+//go:embed query/submission_close.sql
+var submissionCloseSQL string
+
+// ReadyJobs implements reconcile.SubmitStore.
+func (s *Store) ReadyJobs(ctx context.Context, now time.Time, limit int) ([]reconcile.Job, error) {
+	var rows []jobRow
+	if err := s.ro.SelectContext(ctx, &rows, jobListReadySQL, micros(now), limit); err != nil {
+		return nil, fmt.Errorf("list ready jobs: %w", scrub(err))
+	}
+	return jobsOf(rows), nil
+}
+
+// DelaySubmit implements reconcile.SubmitStore.
+func (s *Store) DelaySubmit(ctx context.Context, jobID string, next time.Time) error {
+	return s.write(ctx, "delay submit", func(ctx context.Context, t *tx) error {
+		return changedOne(t.ExecContext(ctx, jobDelaySubmitSQL, micros(next), jobID))
+	})
+}
+
+// CommitIntent implements reconcile.SubmitStore. The reports are locked before
+// their works are looked at, so an edit that was accepted before is seen, and
+// one that comes later waits until the intent stands.
+func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.Intent) (reconcile.Submission, error) {
+	sub := reconcile.Submission{ID: in.SubmissionID, JobID: in.JobID, IntentAt: fromMicros(micros(now)), SendBy: fromMicros(micros(in.SendBy))}
+	err := s.write(ctx, "commit intent", func(ctx context.Context, t *tx) error {
+		var r jobRow // read for the names of what to lock first; they never change
+		if err := t.GetContext(ctx, &r, jobGetSQL, in.JobID); errors.Is(err, errNoRows) {
+			return fmt.Errorf("job %s: %w", in.JobID, reconcile.ErrNotFound)
+		} else if err != nil {
+			return err
+		}
+		key := r.job().Policy
+		if err := t.gate(ctx, reconcile.PauseDispatch, "account:"+in.Account.Name, "policy:"+key.ID); err != nil {
+			return err
+		}
+		if _, err := t.approvedPolicy(ctx, key); err != nil {
+			return err
+		}
+		if _, err := t.lockJob(ctx, in.JobID, reconcile.JobReady); err != nil {
+			return err
+		}
+		var had struct{ Attempts, Open int64 }
+		if err := t.GetContext(ctx, &had, submissionCountSQL, in.JobID); err != nil {
+			return err
+		}
+		if had.Open > 0 {
+			return fmt.Errorf("job %s has a submission of unknown outcome: %w", in.JobID, reconcile.ErrMoved)
+		}
+		sub.Attempt = had.Attempts + 1
+		var err error
+		if sub.Lines, err = t.settleLines(ctx, now, in.JobID); err != nil {
+			return err
+		}
+		if sub.Lines == 0 {
+			t.audit("job_abandon", "job:"+in.JobID, "no member is wanted any more")
+			return changedOne(t.ExecContext(ctx, jobAbandonSQL, in.JobID))
+		}
+		return t.insertIntent(ctx, in, sub)
+	})
+	if err != nil {
+		return reconcile.Submission{}, err
+	}
+	if sub.Lines == 0 {
+		return reconcile.Submission{}, fmt.Errorf("job %s was abandoned, since no member is wanted any more: %w", in.JobID, reconcile.ErrMoved)
+	}
+	return sub, nil
+}
+
+// settleLines drops the members that are not wanted any more and numbers the
+// others. It returns how many there are.
+func (t *tx) settleLines(ctx context.Context, now time.Time, jobID string) (int64, error) {
+	if err := t.lockRows(ctx, forShare, reportLockJobSQL, jobID); err != nil {
+		return 0, err
+	}
+	res, err := t.ExecContext(ctx, itemDropUnwantedSQL, micros(now), jobID)
+	if err != nil {
+		return 0, err
+	}
+	dropped, err := res.RowsAffected()
+	if err != nil {
+		return 0, err
+	}
+	if dropped > 0 {
+		t.audit("items_not_sent", "job:"+jobID, fmt.Sprintf("%d members are not wanted any more", dropped))
+		if _, err := t.ExecContext(ctx, workUncollectSQL, jobID); err != nil {
+			return 0, err
+		}
+	}
+	var count struct{ Open, Unnumbered int64 }
+	if err := t.GetContext(ctx, &count, itemCountOpenSQL, jobID); err != nil {
+		return 0, err
+	}
+	if dropped == 0 && count.Unnumbered == 0 {
+		return count.Open, nil // numbered by an earlier attempt
+	}
+	for _, query := range []string{itemClearLinesSQL, itemNumberLinesSQL} {
+		if _, err := t.ExecContext(ctx, query, jobID); err != nil {
+			return 0, err
+		}
+	}
+	return count.Open, nil
+}
+
+func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, sub reconcile.Submission) error {
+	rows, err := t.QueryxContext(ctx, itemManifestSQL, in.JobID)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var lines int64
+	for ; rows.Next(); lines++ {
+		var workID string
+		var revision int64
+		if err := rows.Scan(&workID, &revision); err != nil {
+			return err
+		}
+		fmt.Fprintf(in.Manifest, "%s\n%d\n", workID, revision)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	if lines != sub.Lines {
+		return fmt.Errorf("job %s has %d members and %d lines", in.JobID, sub.Lines, lines)
+	}
+	t.audit("submission_intent", "job:"+in.JobID, fmt.Sprintf("submission %s, attempt %d, %d lines", sub.ID, sub.Attempt, sub.Lines))
+	_, err = t.ExecContext(ctx, submissionInsertSQL, sub.ID, in.JobID, sub.Attempt, in.Account.Fingerprint, fence(ctx),
+		hex.EncodeToString(in.Manifest.Sum(nil)), sub.Lines, micros(sub.IntentAt), micros(sub.SendBy))
+	return err
+}
+
+// pageBytes bounds the text of one page of request lines, so that memory stays
+// flat however long single texts are.
+const pageBytes = 2 << 20
+
+type requestItemRow struct {
+	Line       int64  `db:"line"`
+	WorkID     string `db:"work_id"`
+	ReportID   string `db:"report_id"`
+	ContentMAC string `db:"content_mac"`
+	Encrypted  []byte `db:"encrypted"`
+	KeyID      string `db:"key_id"`
+}
+
+func (r requestItemRow) item() reconcile.RequestItem {
+	return reconcile.RequestItem{Line: r.Line, WorkID: r.WorkID, ReportID: r.ReportID, ContentMAC: r.ContentMAC,
+		Text: keyring.Encrypted{KeyID: r.KeyID, Bytes: r.Encrypted}}
+}
+
+// RequestItems implements reconcile.SubmitStore.
+func (s *Store) RequestItems(ctx context.Context, jobID string, afterLine int64, limit int) ([]reconcile.RequestItem, error) {
+	var rows []requestItemRow
+	if err := s.ro.SelectContext(ctx, &rows, itemRequestPageSQL, jobID, afterLine, limit, pageBytes); err != nil {
+		return nil, fmt.Errorf("read request lines of job %s: %w", jobID, scrub(err))
+	}
+	out := make([]reconcile.RequestItem, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.item())
+	}
+	return out, nil
+}
+
+type submissionRow struct {
+	JobID       string  `db:"job_id"`
+	Account     string  `db:"account"`
+	Outcome     *string `db:"outcome"`
+	InputFileID *string `db:"input_file_id"`
+}
+
+// RecordUpload implements reconcile.SubmitStore.
+func (s *Store) RecordUpload(ctx context.Context, up reconcile.Upload) error {
+	return s.write(ctx, "record upload", func(ctx context.Context, t *tx) error {
+		err := changedOne(t.ExecContext(ctx, submissionUploadSQL, up.FileID, up.Bytes, up.BodyMAC, up.SubmissionID))
+		if err != nil {
+			return fmt.Errorf("submission %s: %w", up.SubmissionID, err)
+		}
+		t.audit("submission_upload", "submission:"+up.SubmissionID, fmt.Sprintf("file %s, %d bytes", up.FileID, up.Bytes))
+		return nil
+	})
+}
+
+// closeSubmission locks the job of a submission and closes the submission, if
+// it is open. It says whether it was.
+func (t *tx) closeSubmission(ctx context.Context, now time.Time, id, outcome, evidence string) (row submissionRow, job reconcile.Job, closed bool, err error) {
+	if err = t.GetContext(ctx, &row, submissionGetSQL, id); errors.Is(err, errNoRows) {
+		return row, job, false, fmt.Errorf("submission %s: %w", id, reconcile.ErrNotFound)
+	} else if err != nil {
+		return row, job, false, err
+	}
+	job, jobErr := t.lockJob(ctx, row.JobID, reconcile.JobReady)
+	if jobErr != nil && !errors.Is(jobErr, reconcile.ErrMoved) {
+		return row, job, false, jobErr
+	}
+	if err = t.GetContext(ctx, &row, submissionGetSQL, id); err != nil || row.Outcome != nil {
+		return row, job, false, err
+	}
+	if jobErr != nil {
+		return row, job, false, jobErr
+	}
+	return row, job, true, changedOne(t.ExecContext(ctx, submissionCloseSQL, outcome, evidence, micros(now), id))
+}
+
+// RecordAccepted implements reconcile.SubmitStore.
+func (s *Store) RecordAccepted(ctx context.Context, now time.Time, a reconcile.Acceptance) error {
+	return s.write(ctx, "record accepted", func(ctx context.Context, t *tx) error {
+		row, job, closed, err := t.closeSubmission(ctx, now, a.SubmissionID, "accepted", "job "+a.ProviderJobID)
+		if err != nil {
+			return err
+		}
+		if !closed {
+			if *row.Outcome == "accepted" && job.ProviderJobID == a.ProviderJobID {
+				return nil // recorded before
+			}
+			return fmt.Errorf("submission %s is %s with provider job %q, and the provider also made %q: %w",
+				a.SubmissionID, *row.Outcome, job.ProviderJobID, a.ProviderJobID, reconcile.ErrMoved)
+		}
+		err = changedOne(t.ExecContext(ctx, jobSubmitSQL, row.Account, a.ProviderJobID, a.Status, micros(now), micros(a.NextPoll), microsOrNull(a.Expires), job.ID))
+		if isUnique(err) {
+			return fmt.Errorf("provider job %s belongs to another job than %s: %w", a.ProviderJobID, job.ID, reconcile.ErrMoved)
+		}
+		if err != nil {
+			return err
+		}
+		t.audit("submission_accepted", "job:"+job.ID, fmt.Sprintf("submission %s is provider job %s", a.SubmissionID, a.ProviderJobID))
+		return nil
+	})
+}
+
+// RecordRejected implements reconcile.SubmitStore.
+func (s *Store) RecordRejected(ctx context.Context, now time.Time, r reconcile.Rejection) error {
+	return s.write(ctx, "record rejected", func(ctx context.Context, t *tx) error {
+		row, job, closed, err := t.closeSubmission(ctx, now, r.SubmissionID, "rejected", r.Evidence)
+		if err != nil {
+			return err
+		}
+		if !closed {
+			if *row.Outcome == "rejected" {
+				return nil // recorded before
+			}
+			return fmt.Errorf("submission %s is %s already: %w", r.SubmissionID, *row.Outcome, reconcile.ErrMoved)
+		}
+		t.audit("submission_rejected", "job:"+job.ID, fmt.Sprintf("submission %s: %s", r.SubmissionID, r.Evidence))
+		return changedOne(t.ExecContext(ctx, jobDelaySubmitSQL, micros(r.NextSubmit), job.ID))
+	})
+}

@@ -288,6 +288,7 @@ var jobFaults = []struct {
 	}},
 	{fault: "expire:share=0.3", at: 24*time.Hour - time.Second, want: map[string]any{"status": "in_progress"}},
 	{fault: "expire:share=0.3", at: 24 * time.Hour, want: map[string]any{"status": "expired", "request_counts.completed": 3.0, "request_counts.failed": 0.0}, check: wantLines(3, 7)},
+	{fault: "expire:share=0", at: 24 * time.Hour, want: map[string]any{"status": "expired", "output_file_id": nil, "request_counts.completed": 0.0}, check: wantLines(0, 10)},
 	{fault: "expire:after=1h,share=0", at: time.Hour, want: map[string]any{"status": "expired", "output_file_id": nil, "request_counts.completed": 0.0}},
 	{fault: "expire:after=1h,share=1", at: time.Hour, want: map[string]any{"status": "expired", "error_file_id": nil, "request_counts.completed": 10.0}},
 	{fault: "cancel_midway:share=0.4", at: 20 * time.Second, want: map[string]any{"status": "in_progress", "cancelling_at": nil}},

@@ -22,7 +22,11 @@ var statuses = []string{
 	statusCompleted, statusExpired, statusCancelling, statusCancelled,
 }
 
-const window = 24 * time.Hour
+const (
+	window = 24 * time.Hour
+	// forever is 285 years in nanoseconds, of the 292 that a duration holds.
+	forever = 9e18
+)
 
 // job is a Batch object. What is stored are facts: when it was created, whether
 // it passed validation, when somebody cancelled it, what it ended with. The
@@ -106,7 +110,7 @@ func timingFor(l Latencies, faults []Fault) timing {
 			// The window is set, and the work made so slow that this share
 			// of it is done by then.
 			t.Window = max(int64(f.duration("after")), t.Validating+1)
-			t.Running = int64(float64(t.Window-t.Validating)/max(f.fraction("share"), 1e-6)) + 1
+			t.Running = int64(min(float64(t.Window-t.Validating)/max(f.fraction("share"), 1e-6), forever)) + 1
 		}
 	}
 	return t

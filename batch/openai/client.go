@@ -222,6 +222,7 @@ func (a *answer) error(op string, kind batch.Kind, cause error) *batch.Error {
 // fault reads the error envelope and lets kind judge it.
 func (a *answer) fault(op string, kind func(status int, f fault) batch.Kind) *batch.Error {
 	f := parseFault(a.body)
+	f.missingFile = f.missingFile && op == "create" // elsewhere it is not about the input
 	e := a.error(op, kind(a.status, f), nil)
 	e.Code = f.word()
 	e.RetryAfter = a.retryAfter

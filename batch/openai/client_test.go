@@ -37,6 +37,19 @@ func envelopeOf(code, typ, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, message, typ, code)
 }
 
+// Only a create is about the input: the same words about a result file must
+// not be shown as a missing input.
+func TestMissingFileIsTheInputInACreateAlone(t *testing.T) {
+	c := fixed(t, 400, nil, envelopeOf("invalid_request", "t", "No such File object: file-1"))
+	_, err := c.Create(t.Context(), batch.Creation{FileID: "file-1"})
+	if batch.KindOf(err) != batch.Temporary || batch.CodeOf(err) != CodeFileNotFound {
+		t.Errorf("create: %v", err)
+	}
+	if _, _, err := c.Download(t.Context(), "file-1"); batch.CodeOf(err) != "invalid_request" {
+		t.Errorf("download: %v", err)
+	}
+}
+
 // Each answer, as a create reads it and as a look-up reads it.
 func TestAnswersByStatus(t *testing.T) {
 	const prose = "about the report: I hurt"
@@ -55,7 +68,7 @@ func TestAnswersByStatus(t *testing.T) {
 		{"400 page", 400, "<html>bad</html>", batch.UnknownOutcome, batch.Rejected, ""},
 		{"400 text error", 400, `{"error":"bad"}`, batch.UnknownOutcome, batch.Rejected, ""},
 		{"400 empty error", 400, `{"error":{}}`, batch.UnknownOutcome, batch.Rejected, ""},
-		{"400 file not found", 400, envelopeOf("invalid_request", "t", "Cannot find file file-1, or project x does not have access"), batch.Temporary, batch.Rejected, CodeFileNotFound},
+		{"400 file not found", 400, envelopeOf("invalid_request", "t", "Cannot find file file-1, or project x does not have access"), batch.Temporary, batch.Rejected, ""},
 		{"400 billing", 400, envelopeOf("billing_hard_limit_reached", "t", prose), batch.OutOfCredit, batch.OutOfCredit, "billing_hard_limit_reached"},
 		{"401", 401, envelope, batch.Denied, batch.Denied, "some_code"},
 		{"401 page", 401, "<html>", batch.UnknownOutcome, batch.Denied, ""},

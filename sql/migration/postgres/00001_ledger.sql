@@ -82,7 +82,6 @@ CREATE TABLE revisions (
   accepted_us BIGINT NOT NULL,
   PRIMARY KEY (report_id, revision)
 );
-CREATE INDEX revisions_content ON revisions (report_id, content_mac);
 
 -- Encrypted report text, the only copy in the ledger.
 CREATE TABLE texts (

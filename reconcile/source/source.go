@@ -141,8 +141,8 @@ type Record struct {
 	ID       string // "" when the input has none
 	Revision int64  // 1 when the input has none
 	Text     batch.Text
-	Damaged  bool   // parts of the text were no valid Unicode and are now U+FFFD
-	Urgent   bool   //
+	Damaged  bool // parts of the text are no valid Unicode; in JSON they are U+FFFD now, in CSV as they were
+	Urgent   bool
 	Media    string // what the source sent in place of text, such as "audio"
 
 	row     row

@@ -20,20 +20,26 @@ var rules = []struct {
 }{
 	{"self_harm", []string{
 		"kill myself", "killing myself", "end my life", "end it all", "suicide", "suicidal", "self-harm", "self harm",
-		"hurt myself", "cut myself", "cutting myself", "want to die", "better off dead", "no reason to live", "take my own life",
+		"hurt myself", "hurting myself", "harm myself", "cut myself", "cutting myself", "want to die", "wish i was dead", "wish i were dead",
+		"better off dead", "no reason to live", "don't want to live", "do not want to live", "take my own life", "ending my life", "ending it all",
 	}},
 	{"harassment", []string{
 		"i hate you", "hate you", "you people", "idiot", "idiots", "moron", "stupid", "loser", "shut up", "go to hell", "worthless",
 		"disgusting", "scum", "vermin", "subhuman", "trash", "ugly", "kill you", "hurt you", "beat you", "find you", "bitch", "freak", "freaks",
+		"morons", "losers", "pathetic", "kill yourself", "nobody likes you", "waste of space",
 	}},
 	{"unsafe_advice", []string{
 		"stop taking", "stop your", "quit your medication", "instead of chemo", "instead of insulin", "double the dose", "double your dose",
 		"triple the dose", "bleach", "miracle cure", "cures cancer", "cure cancer", "no need for a doctor", "don't see a doctor",
 		"skip your", "without a prescription", "turpentine", "colloidal silver", "ivermectin", "drink peroxide", "detox", "vaccines cause",
+		"quit taking", "come off your", "throw away your", "flush your", "ignore your doctor", "don't listen to your doctor", "don't take your",
+		"instead of your", "cures diabetes", "double up on", "megadose",
 	}},
 	{"spam", []string{
 		"buy now", "click here", "free trial", "discount", "promo code", "limited offer", "limited time", "order now", "visit my",
 		"work from home", "earn money", "dm me", "whatsapp", "telegram", "subscribe", "http://", "https://", "www.", "casino", "crypto",
+		"buy it now", "buy yours", "discounts", "coupon", "% off", "percent off", "for sale", "special offer", "best price", "best prices",
+		"free shipping", "order today", "order yours", "act now", "make money", "link in bio", "giveaway", "t.me/",
 	}},
 }
 
@@ -47,11 +53,15 @@ type verdict struct {
 	start, end int
 }
 
-// phrasesBy finds the phrases that begin with a byte.
+// phrasesBy finds the phrases that begin with a byte. Telephones write the
+// apostrophe as U+2019, so a phrase with one is there in both ways.
 var phrasesBy = func() (by [256][]phrase) {
 	for grade, r := range rules {
 		for _, p := range r.phrases {
 			by[p[0]] = append(by[p[0]], phrase{p, grade})
+			if curly := strings.ReplaceAll(p, "'", "\u2019"); curly != p {
+				by[p[0]] = append(by[p[0]], phrase{curly, grade})
+			}
 		}
 	}
 	return by

@@ -3,6 +3,7 @@ package openai_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,6 +92,20 @@ func TestItemRules(t *testing.T) {
 				t.Errorf("%q, want %q", got, rule.want)
 			}
 		})
+	}
+}
+
+// The stand-in judges the report inside of the user message, and quotes it.
+func TestStandInReadsTheReport(t *testing.T) {
+	var got struct {
+		Label    string
+		Evidence []string
+	}
+	if err := json.Unmarshal([]byte(newRig(t).contentOf("w2")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Label != "spam" || len(got.Evidence) != 1 || got.Evidence[0] != reportOf("w2-s1") {
+		t.Errorf("%+v, want spam for %q", got, reportOf("w2-s1"))
 	}
 }
 
@@ -366,6 +381,9 @@ func counted(lines []result) []string {
 	return out
 }
 
+// reportOf is the text of an item, with what JSON must escape twice.
+func reportOf(id string) string { return "Get a discount\nwith my \"code\" \\ of " + id }
+
 // input is a body of the items w1 to w3.
 func (r *rig) input() batch.Input {
 	r.Helper()
@@ -377,7 +395,7 @@ func (r *rig) input() batch.Input {
 	var body []byte
 	for _, id := range []string{"w1-s1", "w2-s1", "w3-s1"} {
 		var err error
-		if body, err = r.AppendRequest(body, question, id, batch.NewText("Get a discount with my \"code\" of "+id)); err != nil {
+		if body, err = r.AppendRequest(body, question, id, batch.NewText(reportOf(id))); err != nil {
 			r.Fatal(err)
 		}
 	}

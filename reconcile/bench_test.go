@@ -124,8 +124,9 @@ func (b *bench) reconciler(store reconcile.Store) *reconcile.Reconciler {
 	s.Chunk = 3
 	return &reconcile.Reconciler{
 		Store: store, Keys: b.Keys, Accounts: []batch.Provider{b.fake}, Settings: s,
-		Now:  func(context.Context) (time.Time, error) { return b.Clock.Now(), nil },
-		Rand: &lockedRand{src: rand.NewChaCha8([32]byte{1})}, Log: zerolog.New(b.log).Level(zerolog.TraceLevel),
+		Now:    func(context.Context) (time.Time, error) { return b.Clock.Now(), nil },
+		Uptime: b.Clock.Uptime,
+		Rand:   &lockedRand{src: rand.NewChaCha8([32]byte{1})}, Log: zerolog.New(b.log).Level(zerolog.TraceLevel),
 		Holder: "test", LeaseFor: time.Minute,
 		PolicyFor: func(tenant, system string) (string, bool) { return "p", tenant == "acme" && system == "forum" },
 	}

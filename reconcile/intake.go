@@ -78,12 +78,12 @@ const intakeBytes = 8 << 20
 // The same stream again changes nothing: after any error, or a crash, it is to
 // be sent again from its start.
 func (r *Reconciler) Intake(ctx context.Context, in Reports, rules func(tenant, system string) (SourceRules, bool), report func(Outcome)) (IntakeTally, error) {
-	began := time.Now()
+	began := r.Uptime()
 	i := &intake{Reconciler: r, in: in, rules: rules, report: report, seen: map[string]bool{}}
 	err := i.run(ctx)
 	counts := in.Counts()
 	i.tally.Lines, i.tally.Bytes, i.tally.Blank = counts.Lines, counts.Bytes, counts.Blank+counts.Header
-	i.log(time.Since(began), err)
+	i.log(r.Uptime()-began, err)
 	return i.tally, err
 }
 

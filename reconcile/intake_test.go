@@ -40,6 +40,7 @@ func newIntakeTest(l *sqltest.Ledger) *intakeTest {
 	it.Reconciler = &reconcile.Reconciler{
 		Store: l.Store, Keys: l.Keys, Settings: reconcile.DefaultSettings(), Log: zerolog.New(&it.log).Level(zerolog.TraceLevel),
 		Now:       func(context.Context) (time.Time, error) { return l.Clock.Now(), nil },
+		Uptime:    l.Clock.Uptime,
 		PolicyFor: func(tenant, system string) (string, bool) { return "forum", system != "stranger" },
 	}
 	return it

@@ -108,7 +108,8 @@ type Reconciler struct {
 	Keys     *keyring.Ring
 	Accounts []batch.Provider // every configured account
 	Now      func(ctx context.Context) (time.Time, error)
-	Rand     io.Reader // for submission ids and jitter
+	Uptime   func() time.Duration // this process's monotonic clock, which nobody can set
+	Rand     io.Reader            // for submission ids and jitter
 	Log      zerolog.Logger
 	Settings Settings
 	Holder   string        // names this process in leases
@@ -117,6 +118,8 @@ type Reconciler struct {
 	PolicyFor func(tenant, system string) (policyID string, ok bool)
 	// Progress is told now and then how far a pass is; nil for nobody.
 	Progress func(pass PassName, done, total int64)
+	// Ran is told what each run of a pass did; nil for nobody.
+	Ran func(pass PassName, tally Tally)
 }
 
 // Run runs one pass under its lease. A pass that another process is running is
@@ -152,13 +155,16 @@ func (r *Reconciler) underLease(ctx context.Context, name PassName, pass func(co
 	if err != nil {
 		return Tally{}, fmt.Errorf("%s: %w", name, err)
 	}
-	began := time.Now()
+	began := r.Uptime()
 	tally, err := pass(WithLease(ctx, lease), now)
 	// The lease is given up even when ctx was cancelled, so that the next run need not wait.
 	if rerr := r.Store.ReleaseLease(context.WithoutCancel(ctx), lease); rerr != nil {
 		err = errors.Join(err, rerr)
 	}
-	r.logPass(name, tally, time.Since(began), err)
+	r.logPass(name, tally, r.Uptime()-began, err)
+	if r.Ran != nil {
+		r.Ran(name, tally)
+	}
 	return tally, err
 }
 

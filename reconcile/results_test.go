@@ -91,7 +91,7 @@ func newResultTest(t testing.TB, l *sqltest.Ledger, change func(*reconcile.Polic
 	settings := reconcile.DefaultSettings()
 	settings.Chunk = 3
 	x.r = &reconcile.Reconciler{
-		Store: l.Store, Keys: l.Keys, Accounts: []batch.Provider{x.provider}, Now: l.Now, Rand: rand.Reader,
+		Store: l.Store, Keys: l.Keys, Accounts: []batch.Provider{x.provider}, Now: l.Now, Uptime: l.Clock.Uptime, Rand: rand.Reader,
 		Log: zerolog.New(x.logs).Level(zerolog.TraceLevel), Settings: settings, Holder: "test", LeaseFor: time.Hour,
 	}
 	driver, dsn := "sqlite", l.Address+"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)"

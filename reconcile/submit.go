@@ -85,8 +85,8 @@ type sending struct {
 	account  batch.Provider
 	sub      Submission
 	manifest string
-	began    time.Time // monotonic: the wall clock may be set back meanwhile
-	fileID   string    // the uploaded input, once there is one
+	began    time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
+	fileID   string        // the uploaded input, once there is one
 }
 
 // submitJob takes one job through a submission.
@@ -133,7 +133,7 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 	if err != nil {
 		return nil, err
 	}
-	s := &sending{r: r, job: job, policy: &policy, account: account, began: time.Now()}
+	s := &sending{r: r, job: job, policy: &policy, account: account, began: r.Uptime()}
 	manifest := r.Keys.NewMAC(keyring.Manifest)
 	fmt.Fprintf(manifest, "%s\n", policy.SpecMAC) // what is asked, then about what
 	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{
@@ -233,7 +233,7 @@ func (s *sending) mayCreate(ctx context.Context) error {
 
 // remaining is how long this submission may still be sent.
 func (s *sending) remaining() time.Duration {
-	return s.r.Settings.SendWithin - time.Since(s.began)
+	return s.r.Settings.SendWithin - (s.r.Uptime() - s.began)
 }
 
 // refuseOrLeave judges a create that did not succeed. Every kind but

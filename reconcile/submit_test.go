@@ -249,40 +249,39 @@ func TestF15_DiesAfterTheIntent(t *testing.T) {
 }
 
 func TestF20_ProvenRefusalIsTriedAgainLater(t *testing.T) {
-	for name, tc := range map[string]struct {
-		fault    *batch.Error
-		evidence string
-		waits    time.Duration
-	}{
-		"rejected":      {answer("create", batch.Rejected, 400, "invalid_request"), "create: rejected, HTTP 400, code invalid_request", 5 * time.Minute},
-		"not found":     {answer("create", batch.NotFound, 404, ""), "create: not_found, HTTP 404", 5 * time.Minute},
-		"temporary":     {answer("create", batch.Temporary, 503, ""), "create: temporary, HTTP 503", 5 * time.Minute},
-		"rate limited":  {&batch.Error{Op: "create", Kind: batch.RateLimited, HTTPStatus: 429, RetryAfter: 20 * time.Minute}, "create: rate_limited, HTTP 429", 20 * time.Minute},
-		"for very long": {&batch.Error{Op: "create", Kind: batch.RateLimited, RetryAfter: 100 * time.Hour}, "create: rate_limited", time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onBench(t, func(t *testing.T, b *bench) {
-				works := b.ready(2)
-				b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return false, tc.fault }
-				b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
-				b.wantSubmissions("rejected: " + tc.evidence)
-				b.wantJobs("ready")
-				if got := b.inputs(); len(got) > 0 {
-					t.Errorf("the input of a refused submission is left: %v", got)
-				}
-				b.fake.Hooks.Create = nil
-				b.Clock.Advance(tc.waits - time.Second)
-				b.wantTally("too early", b.submit(), reconcile.Tally{})
-				b.edit(1, 2)
-				b.Clock.Advance(time.Second)
-				b.wantTally("when due", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
-				b.wantCreates(2)
-				b.wantSubmissions("rejected: "+tc.evidence, "accepted: job job-000001")
-				b.want("lines", "SELECT work_id || ' ' || COALESCE(outcome, 'line ' || CAST(line AS TEXT)) FROM items ORDER BY position",
-					works[0]+" not_sent", works[1]+" line 1")
-			})
-		})
-	}
+	onBench(t, func(t *testing.T, b *bench) {
+		for name, tc := range map[string]struct {
+			fault    *batch.Error
+			evidence string
+			waits    time.Duration
+		}{
+			"rejected":      {answer("create", batch.Rejected, 400, "invalid_request"), "create: rejected, HTTP 400, code invalid_request", 5 * time.Minute},
+			"not found":     {answer("create", batch.NotFound, 404, ""), "create: not_found, HTTP 404", 5 * time.Minute},
+			"temporary":     {answer("create", batch.Temporary, 503, ""), "create: temporary, HTTP 503", 5 * time.Minute},
+			"rate limited":  {&batch.Error{Op: "create", Kind: batch.RateLimited, HTTPStatus: 429, RetryAfter: 20 * time.Minute}, "create: rate_limited, HTTP 429", 20 * time.Minute},
+			"for very long": {&batch.Error{Op: "create", Kind: batch.RateLimited, RetryAfter: 100 * time.Hour}, "create: rate_limited", time.Hour},
+		} {
+			creates, inputs, works := b.fake.Calls(fake.OpCreate), len(b.inputs()), b.reports(2)
+			b.collect()
+			b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return false, tc.fault }
+			b.wantTally(name, b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+			b.want(name, "SELECT s.outcome || ': ' || s.evidence FROM submissions s JOIN jobs j ON j.job_id = s.job_id WHERE j.state = 'ready'", "rejected: "+tc.evidence)
+			if got := b.inputs(); len(got) > inputs {
+				t.Errorf("%s: the input of a refused submission is left: %v", name, got)
+			}
+			b.fake.Hooks.Create = nil
+			b.Clock.Advance(tc.waits - time.Second)
+			b.wantTally(name+": too early", b.submit(), reconcile.Tally{})
+			b.edit(b.accepted-1, 2)
+			b.Clock.Advance(time.Second)
+			b.wantTally(name+": when due", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+			b.wantCreates(creates + 2)
+			b.want(name, "SELECT COALESCE(outcome, 'line ' || CAST(line AS TEXT)) FROM items WHERE work_id IN ('"+strings.Join(works, "', '")+"') ORDER BY position",
+				"not_sent", "line 1")
+			b.collect() // the edited one, out of the way of the next case
+			b.submit()
+		}
+	})
 }
 
 func TestF20_AttemptsGrowApart(t *testing.T) {
@@ -368,6 +367,7 @@ func TestF21_SendDeadlineHasPassed(t *testing.T) {
 		b.ready(1)
 		b.fake.Hooks.Upload = func(string) (bool, error) {
 			b.Clock.Advance(b.r.Settings.SendWithin + time.Second)
+			b.r.Uptime = func() time.Duration { return 0 } // the machine slept: only the wall clock went on
 			return true, nil
 		}
 		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
@@ -379,14 +379,21 @@ func TestF21_SendDeadlineHasPassed(t *testing.T) {
 	})
 }
 
-// The wall clock stands still here; the monotonic one does not.
+// The wall clock was set back while the file was uploaded; the monotonic one
+// cannot be.
 func TestF21_SendDeadlineByTheMonotonicClock(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.ready(1)
-		b.r.Settings.SendWithin = time.Nanosecond
+		var uptime time.Duration
+		b.r.Uptime = func() time.Duration { return uptime }
+		b.fake.Hooks.Upload = func(string) (bool, error) {
+			uptime += b.r.Settings.SendWithin + time.Second
+			return true, nil
+		}
 		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
 		b.wantCreates(0)
 		b.wantJobs("ready")
+		b.wantSubmissions("rejected: not sent: the send deadline has passed")
 	})
 }
 

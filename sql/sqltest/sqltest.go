@@ -31,6 +31,9 @@ type Clock struct{ now time.Time }
 // Now is the present.
 func (c *Clock) Now() time.Time { return c.now }
 
+// Uptime is how far the clock was moved, for a monotonic clock.
+func (c *Clock) Uptime() time.Duration { return c.now.Sub(Start) }
+
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.now = c.now.Add(d) }
 

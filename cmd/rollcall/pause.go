@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rollcall/reconcile"
+)
+
+// actorFlags are how a person signs for what is done.
+func actorFlags(c *cobra.Command, by, reason *string) {
+	name := "operator"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	c.Flags().StringVar(by, "by", name, "who does this; it stands in the audit")
+	c.Flags().StringVar(reason, "reason", "", "why; it stands in the audit")
+}
+
+func stages() []reconcile.PausedStage {
+	return []reconcile.PausedStage{reconcile.PauseIntake, reconcile.PauseDispatch, reconcile.PausePoll, reconcile.PauseApply}
+}
+
+func checkBrake(scope, stage, reason string) error {
+	if reason == "" {
+		return usageError("--reason is missing: it is what the next person reads")
+	}
+	if !slices.Contains(stages(), reconcile.PausedStage(stage)) {
+		return usageError("--stage %q is none of %v", stage, stages())
+	}
+	kind, name, _ := strings.Cut(scope, ":")
+	if scope != reconcile.ScopeAll && (name == "" || (kind != "account" && kind != "policy")) {
+		return usageError("--scope %q is neither all nor account:NAME nor policy:NAME", scope)
+	}
+	return nil
+}
+
+// brake is what pause and resume have in common: where, by whom and why.
+type brake struct {
+	scope, by, reason string
+	stage             reconcile.PausedStage
+}
+
+// brakeCommand makes the command that sets or lifts a brake.
+func (a *app) brakeCommand(use, short, done string, act func(ctx context.Context, d *deployment, now time.Time, b brake) error) *cobra.Command {
+	var scope, stage, by, reason string
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkBrake(scope, stage, reason); err != nil {
+				return err
+			}
+			d, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			now, err := d.store.Now(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := act(cmd.Context(), d, now, brake{scope, by, reason, reconcile.PausedStage(stage)}); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "%s of %s %s\n", stage, printable(scope), done)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&scope, "scope", reconcile.ScopeAll, "all, account:NAME or policy:NAME")
+	c.Flags().StringVar(&stage, "stage", string(reconcile.PauseDispatch), "intake, dispatch, poll or apply")
+	actorFlags(c, &by, &reason)
+	return c
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	return a.brakeCommand("pause", "Stop a stage; when this returns, nothing of it commits any more", "is paused",
+		func(ctx context.Context, d *deployment, now time.Time, b brake) error {
+			return d.store.Pause(ctx, now, reconcile.Pause{Scope: b.scope, Stage: b.stage, Actor: b.by, Reason: b.reason})
+		})
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return a.brakeCommand("resume", "Lift a pause", "goes on",
+		func(ctx context.Context, d *deployment, now time.Time, b brake) error {
+			return d.store.Resume(ctx, now, b.scope, b.stage, b.by, b.reason)
+		})
+}

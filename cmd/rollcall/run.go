@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rollcall/reconcile"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var untilIdle, dryRun bool
+	var limit time.Duration
+	c := a.jsonFlag(&cobra.Command{
+		Use:   "run [pass…]",
+		Short: "Run the passes by hand, once or until nothing is left to do",
+		Long: `Runs the named passes in the order of the pipeline, or all of them:
+  collect  plans provider jobs from pending works
+  submit   sends ready jobs
+  poll     asks about jobs whose poll is due
+  consume  reads and judges the results of ended jobs
+  apply    makes the review records
+  check    calls the roll: runs the invariants, opens and resolves findings
+
+Safe beside another rollcall: a pass that another process is running is left to it.
+Ctrl-C stops between two steps; the next run goes on from there.`,
+		ValidArgs: passWords(),
+		Args:      cobra.OnlyValidArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			if dryRun {
+				return a.dryRun(cmd.Context(), d)
+			}
+			r, err := d.reconciler()
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if limit > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+			}
+			return a.runPasses(ctx, d, r, chosenPasses(args), untilIdle)
+		},
+	})
+	c.Flags().BoolVar(&untilIdle, "until-idle", false, "repeat until nothing is left to do now or later, waiting for the provider")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what the passes would find, and do nothing")
+	c.Flags().DurationVar(&limit, "limit", 0, "stop --until-idle after this long, for example 30m")
+	return c
+}
+
+func passWords() []string {
+	var words []string
+	for _, p := range reconcile.Passes() {
+		words = append(words, string(p))
+	}
+	return words
+}
+
+// chosenPasses are the named ones in the order of the pipeline, or all.
+func chosenPasses(args []string) []reconcile.PassName {
+	if len(args) == 0 {
+		return reconcile.Passes()
+	}
+	var out []reconcile.PassName
+	for _, p := range reconcile.Passes() {
+		if slices.Contains(args, string(p)) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (a *app) runPasses(ctx context.Context, d *deployment, r *reconcile.Reconciler, passes []reconcile.PassName, untilIdle bool) error {
+	bar := a.passProgress(r)
+	tallies, err := map[reconcile.PassName]reconcile.Tally{}, error(nil)
+	if untilIdle {
+		tallies, err = r.RunUntilIdle(ctx, passes, reconcile.Sleep)
+	} else {
+		err = a.runOnce(ctx, r, passes, tallies)
+	}
+	bar.done()
+	if perr := a.printTallies(passes, tallies); perr != nil {
+		return perr
+	}
+	if err != nil && !errors.Is(err, reconcile.ErrStuck) {
+		return runError(ctx, err)
+	}
+	return a.afterRun(context.WithoutCancel(ctx), d, tallies, err)
+}
+
+// runError tells a limit that ran out from other ends.
+func runError(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errors.New("the time limit ran out; what is committed stands, and the next run goes on from there")
+	}
+	return err
+}
+
+func (a *app) runOnce(ctx context.Context, r *reconcile.Reconciler, passes []reconcile.PassName, tallies map[reconcile.PassName]reconcile.Tally) error {
+	var errs []error
+	for _, p := range passes {
+		tally, err := r.Run(ctx, p)
+		tallies[p] = tally
+		switch {
+		case errors.Is(err, reconcile.ErrHeld):
+			fmt.Fprintf(a.errOut, "%s: another process is running it; left to it\n", p)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			// The other passes have work of their own.
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) printTallies(passes []reconcile.PassName, tallies map[reconcile.PassName]reconcile.Tally) error {
+	if a.json {
+		return a.printJSON(tallies)
+	}
+	t := newTable(a.out, "pass", "looked at", "moved on", "put off")
+	for _, p := range passes {
+		tally := tallies[p]
+		t.row(p, tally.Seen, tally.Moved, tally.Failed)
+	}
+	return t.flush()
+}
+
+// afterRun chooses the exit code: a broken invariant first, then what an
+// operator must decide, then work that nothing moves.
+func (a *app) afterRun(ctx context.Context, d *deployment, tallies map[reconcile.PassName]reconcile.Tally, stuck error) error {
+	now, err := d.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if tallies[reconcile.PassCheck].Failed > 0 {
+		found, err := d.store.Findings(ctx, true, d.config.Settings().BreachLimit)
+		if err != nil {
+			return err
+		}
+		if err := brokenInvariants(found, reconcile.Invariants(now, d.config.Settings())); err != nil {
+			return err
+		}
+	}
+	o, err := d.store.Overview(ctx, now)
+	if err != nil {
+		return err
+	}
+	if err := decisionNeeded(o); err != nil {
+		return fmt.Errorf("%w; `rollcall status` names it", err)
+	}
+	return stuck
+}
+
+func (a *app) dryRun(ctx context.Context, d *deployment) error {
+	now, err := d.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := d.store.Workload(ctx, now)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(w)
+	}
+	t := newTable(a.out, "pass", "would find now", "later")
+	t.row("collect", fmt.Sprintf("%d works, %d held reports", w.Pending, w.Held), fmt.Sprintf("%d works", w.Later))
+	t.row("submit", fmt.Sprintf("%d jobs", w.Ready), fmt.Sprintf("%d jobs, %d submissions without an outcome", w.ReadyLater, w.Open))
+	t.row("poll", fmt.Sprintf("%d jobs", w.PollsDue), fmt.Sprintf("%d jobs", w.Submitted-w.PollsDue))
+	t.row("consume", fmt.Sprintf("%d jobs", w.EndedDue), fmt.Sprintf("%d jobs", w.Ended-w.EndedDue))
+	t.row("apply", fmt.Sprintf("%d works", w.Extracted), "")
+	t.row("check", fmt.Sprintf("%d overdue works to give to a person", w.Overdue), "")
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if len(w.Plan) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out, "\ntexts that would be sent, and where:")
+	t = newTable(a.out, "policy", "account", "host", "region", "texts", "bytes")
+	for _, l := range w.Plan {
+		t.row(l.Policy, l.Account, l.Host, l.Region, l.Works, l.Bytes)
+	}
+	return t.flush()
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"rollcall/reconcile"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use:   "status",
+		Short: "What is where, and what an operator must decide",
+		Long: `Counts reports, works, jobs and records, and names what an operator must decide:
+submissions of unknown outcome, pauses, and open findings.
+
+Exit code 4 means that something needs a decision.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			now, err := d.store.Now(cmd.Context())
+			if err != nil {
+				return err
+			}
+			o, err := d.store.Overview(cmd.Context(), now)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				if err := a.printJSON(o); err != nil {
+					return err
+				}
+			} else {
+				a.printOverview(o)
+			}
+			return decisionNeeded(o)
+		},
+	})
+}
+
+// decisionNeeded is exit code 4 where something waits for a person.
+func decisionNeeded(o reconcile.Overview) error {
+	if n := len(o.Uncertain) + len(o.Pauses) + len(o.NeedsDecision); n > 0 {
+		return &exitError{exitDecision, fmt.Errorf("%s for an operator's decision", plural(n, "thing waits", "things wait"))}
+	}
+	return nil
+}
+
+func (a *app) printOverview(o reconcile.Overview) {
+	fmt.Fprintf(a.out, "ledger %s at %s\n\n", o.LedgerID, when(o.At))
+	t := newTable(a.out)
+	t.row("reports", o.Reports)
+	if o.Held > 0 {
+		t.row("held, no approved policy", o.Held)
+	}
+	for _, s := range reconcile.Stages() {
+		t.row("works "+string(s), o.Works[s])
+	}
+	for _, s := range reconcile.JobStates() {
+		if o.Jobs[s] > 0 {
+			t.row("jobs "+string(s), o.Jobs[s])
+		}
+	}
+	labels := make([]string, 0, len(o.Records))
+	for l := range o.Records {
+		labels = append(labels, l)
+	}
+	slices.Sort(labels)
+	for _, l := range labels {
+		t.row("records "+l, o.Records[l])
+	}
+	t.row("next poll", whenp(o.NextPoll))
+	t.row("open findings", o.OpenFindings)
+	_ = t.flush()
+
+	paint := painter(colours(a.out))
+	if len(o.Uncertain)+len(o.Pauses)+len(o.NeedsDecision) == 0 {
+		fmt.Fprintln(a.out, "\n"+paint.good("nothing waits for an operator"))
+		return
+	}
+	fmt.Fprintln(a.out, "\n"+paint.bad("an operator must decide:"))
+	for _, u := range o.Uncertain {
+		fmt.Fprintf(a.out, "  submission %s of job %s: nobody knows whether the provider has it (intent %s). It is not sent again. rollcall job show %s\n",
+			u.SubmissionID, u.JobID, when(u.IntentAt), u.JobID)
+	}
+	for _, p := range o.Pauses {
+		fmt.Fprintf(a.out, "  %s of %s is paused since %s by %s: %s. rollcall resume --scope %s --stage %s --reason …\n",
+			p.Stage, printable(p.Scope), when(p.SetAt), printable(p.Actor), printable(p.Reason), printable(p.Scope), p.Stage)
+	}
+	for _, f := range o.NeedsDecision {
+		fmt.Fprintf(a.out, "  finding %s: %s, %s, %s. rollcall findings says what to do\n", f.ID, f.Name, printable(f.Subject), printable(f.Detail))
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"rollcall/batch"
+	"rollcall/batch/openai"
+	"rollcall/configs"
+	"rollcall/reconcile"
+	"rollcall/reconcile/keyring"
+	"rollcall/sql"
+)
+
+// deployment is what one configuration describes: the only place where
+// configuration, ledger, keys, accounts and passes meet.
+type deployment struct {
+	config *configs.Config
+	store  *sql.Store
+	keys   *keyring.Ring
+	log    zerolog.Logger
+}
+
+func (d *deployment) close() { _ = d.store.Close() }
+
+// open loads the configuration and opens its ledger, with the schema in order.
+func (a *app) open(ctx context.Context) (*deployment, error) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	log, err := a.logger(cfg.Log.Level)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keyring.Load(cfg.Keyring)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	store, err := a.openStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	d := &deployment{config: cfg, store: store, keys: keys, log: log}
+	if err := d.prepare(ctx); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return d, nil
+}
+
+func (a *app) loadConfig() (*configs.Config, error) {
+	cfg, err := configs.Load(a.configPath)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, usageError("%s does not exist: `rollcall init` writes one, --config names another; `rollcall demo` needs none", a.configPath)
+	}
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return cfg, nil
+}
+
+func (a *app) openStore(ctx context.Context, cfg *configs.Config) (*sql.Store, error) {
+	address, err := cfg.Database.Address()
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return sql.Open(ctx, sql.Options{Address: address, Actor: holder(), LeaseFor: cfg.Lease.Std()})
+}
+
+// prepare brings a SQLite file up to date, refuses a PostgreSQL database that
+// is not, and proves that keyring and ledger belong together.
+func (d *deployment) prepare(ctx context.Context) error {
+	if d.store.MigratesItself() {
+		if _, err := d.store.Migrate(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.store.CheckSchema(ctx); err != nil {
+		return err
+	}
+	now, err := d.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return d.store.Bind(ctx, now, d.keys)
+}
+
+// reconciler is the passes over this deployment.
+func (d *deployment) reconciler() (*reconcile.Reconciler, error) {
+	accounts, err := d.accounts()
+	if err != nil {
+		return nil, err
+	}
+	return &reconcile.Reconciler{
+		Store: d.store, Keys: d.keys, Accounts: accounts, Now: d.store.Now, Uptime: uptime, Rand: rand.Reader, Log: d.log,
+		Settings: d.config.Settings(), Holder: holder(), LeaseFor: d.config.Lease.Std(),
+		PolicyFor: func(tenant, system string) (string, bool) {
+			s, ok := d.config.SourceFor(tenant, system)
+			return s.Policy, ok
+		},
+	}, nil
+}
+
+// accounts makes a client for every configured account.
+func (d *deployment) accounts() ([]batch.Provider, error) {
+	var out []batch.Provider
+	for i, acc := range d.config.Accounts {
+		if _, err := acc.APIKey.Read(); err != nil {
+			return nil, &exitError{exitUsage, fmt.Errorf("accounts[%d].api_key: %w", i, err)}
+		}
+		client, err := openai.New(openai.Config{
+			Name: acc.Name, BaseURL: acc.BaseURL, Organization: acc.Organization, Project: acc.Project, Region: acc.Region,
+			APIKey: func() string {
+				key, err := acc.APIKey.Read()
+				if err != nil {
+					d.log.Error().Str("account", acc.Name).Msg("the API key can no longer be read")
+				}
+				return key
+			},
+			FingerprintKey: []byte(d.keys.MAC(keyring.Account, []byte("fingerprint"))),
+			CAFile:         acc.CAFile, AllowLoopback: acc.AllowLoopback,
+		})
+		if err != nil {
+			return nil, &exitError{exitUsage, fmt.Errorf("accounts[%d]: %w", i, err)}
+		}
+		out = append(out, client)
+	}
+	return out, nil
+}
+
+// uptime is the monotonic clock of this process.
+func uptime() time.Duration { return time.Since(started) }
+
+var started = time.Now()
+
+// holder names this process in leases and in the audit.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return fmt.Sprintf("rollcall@%s:%d", host, os.Getpid())
+}

@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -379,99 +378,4 @@ func counted(lines []result) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// reportOf is the text of an item, with what JSON must escape twice.
-func reportOf(id string) string { return "Get a discount\nwith my \"code\" \\ of " + id }
-
-// input is a body of the items w1 to w3.
-func (r *rig) input() batch.Input {
-	r.Helper()
-	question := &batch.Classifier{
-		Name: "patient-community/1", Model: "gpt-4.1-mini", Instructions: "Classify the report.", MaxOutputTokens: 400, Temperature: new(0.0),
-		Schema: []byte(`{"type":"object","properties":{"label":{"type":"string","enum":["unsafe_advice","harassment","self_harm","spam","ok"]},` +
-			`"evidence":{"type":"array","items":{"type":"string"}}},"required":["label","evidence"],"additionalProperties":false}`),
-	}
-	var body []byte
-	for _, id := range []string{"w1-s1", "w2-s1", "w3-s1"} {
-		var err error
-		if body, err = r.AppendRequest(body, question, id, batch.NewText(reportOf(id))); err != nil {
-			r.Fatal(err)
-		}
-	}
-	return batch.Input{Name: "rc-ledger-job-1.jsonl", Size: int64(len(body)), Write: func(w io.Writer) error { _, err := w.Write(body); return err }}
-}
-
-func (r *rig) upload() string {
-	r.Helper()
-	id, err := r.Upload(r.T.Context(), r.input())
-	if err != nil {
-		r.Fatal(err)
-	}
-	return id
-}
-
-func (r *rig) create(file string) batch.Job {
-	r.Helper()
-	job, err := r.Create(r.T.Context(), batch.Creation{FileID: file, Metadata: map[string]string{"rc_job": "job-1"}})
-	if err != nil {
-		r.Fatal(err)
-	}
-	return job
-}
-
-func (r *rig) status(jobID string) batch.Job {
-	r.Helper()
-	job, err := r.Status(r.T.Context(), jobID)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return job
-}
-
-func (r *rig) content(fileID string) ([]byte, error) {
-	body, _, err := r.Download(r.T.Context(), fileID)
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	return io.ReadAll(body)
-}
-
-// results decodes every line of every file of a job. A file that cannot be
-// downloaded is one line, whose outcome is the kind of the error.
-func (r *rig) results(job batch.Job) []result {
-	r.Helper()
-	var out []result
-	for _, f := range job.Files {
-		body, err := r.content(f.ID)
-		if err != nil {
-			out = append(out, result{batch.Result{Outcome: batch.Outcome(batch.KindOf(err))}, f.Channel})
-			continue
-		}
-		out = append(out, r.decode(f.Channel, body)...)
-	}
-	return out
-}
-
-func (r *rig) decode(c batch.Channel, body []byte) []result {
-	var out []result
-	for line := range bytes.Lines(body) {
-		out = append(out, result{r.DecodeResult(bytes.TrimSuffix(line, []byte("\n"))), c})
-	}
-	return out
-}
-
-// contentOf is the answer to an item when nothing goes wrong.
-func (r *rig) contentOf(id string) string {
-	r.Helper()
-	job := r.create(r.upload())
-	r.advance(2 * time.Minute)
-	for _, l := range r.results(r.status(job.ID)) {
-		if l.id() == id && l.Outcome == batch.Answered {
-			return string(l.Content)
-		}
-	}
-	r.Fatalf("no answer to %s", id)
-	return ""
 }

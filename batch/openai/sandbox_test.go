@@ -1,104 +1,14 @@
 package openai_test
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"rollcall/batch/batchtest"
-	"rollcall/batch/openai"
-	"rollcall/batch/sandbox"
 )
-
-const sandboxKey = "sk-test-5ca1ab1e"
-
-// start is the instant at which every sandbox of these tests begins. Its real
-// clock stands still; only Advance moves it.
-var start = time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
-
-// rig is a real client over a sandbox, over a real socket.
-type rig struct {
-	*testing.T
-	*openai.Client
-	box     *sandbox.Server
-	other   *httptest.Server // the host that Redirect points at
-	strayed atomic.Int64
-	url     string
-}
-
-func newRig(t *testing.T) *rig {
-	t.Helper()
-	box, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Seed: 7, Now: func() time.Time { return start }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{T: t, box: box}
-	r.other = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.strayed.Add(1) }))
-	web := httptest.NewServer(box)
-	r.url = web.URL
-	t.Cleanup(func() {
-		if err := box.Close(); err != nil { // ends what is delayed
-			t.Error(err)
-		}
-		web.Close()
-		r.other.Close()
-	})
-	r.Client = newClient(t, web.URL)
-	return r
-}
-
-func newClient(t *testing.T, url string, change ...func(*openai.Config)) *openai.Client {
-	t.Helper()
-	cfg := openai.Config{
-		Name: "main", BaseURL: url + "/v1", APIKey: func() string { return sandboxKey },
-		FingerprintKey: bytes.Repeat([]byte("k"), 32), AllowLoopback: true, Now: func() time.Time { return start },
-	}
-	for _, f := range change {
-		f(&cfg)
-	}
-	c, err := openai.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.CloseIdleConnections)
-	return c
-}
-
-// faults replaces the sandbox's faults.
-func (r *rig) faults(texts ...string) {
-	r.Helper()
-	var all []sandbox.Fault
-	for _, text := range texts {
-		f, err := sandbox.ParseFault(text)
-		if err != nil {
-			r.Fatal(err)
-		}
-		all = append(all, f)
-	}
-	if err := r.box.SetFaults(all...); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) advance(d time.Duration) {
-	r.Helper()
-	if err := r.box.Advance(d); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) books() sandbox.Books {
-	r.Helper()
-	b, err := r.box.Books()
-	if err != nil {
-		r.Fatal(err)
-	}
-	return b
-}
 
 // The contract suite over the real client and the sandbox: every fault of the
 // suite can be armed.

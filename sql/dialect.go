@@ -158,11 +158,10 @@ func (d dialect) load(ctx context.Context, tx *sqlx.Tx, table string, columns []
 	if n == 0 {
 		return nil
 	}
-	var text string
+	list := strings.Join(columns, ", ")
+	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, list, placeholders(len(columns)))
 	if d == postgres {
-		text = pq.CopyIn(table, columns...)
-	} else {
-		text = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(columns, ", "), placeholders(len(columns)))
+		text = fmt.Sprintf("COPY %s (%s) FROM STDIN", table, list)
 	}
 	stmt, err := tx.PrepareContext(ctx, text)
 	if err != nil {

@@ -94,5 +94,4 @@ func (p painter) paint(code, s string) string {
 
 func (p painter) good(s string) string { return p.paint("32", s) }
 func (p painter) bad(s string) string  { return p.paint("31", s) }
-func (p painter) dim(s string) string  { return p.paint("2", s) }
 func (p painter) bold(s string) string { return p.paint("1", s) }

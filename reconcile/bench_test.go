@@ -35,6 +35,7 @@ type bench struct {
 	fake     *fake.Provider
 	policy   *reconcile.PolicyVersion
 	log      *syncBuffer
+	db       *sqlx.DB
 	accepted int // reports so far
 }
 
@@ -107,7 +108,7 @@ func (s *syncBuffer) String() string {
 
 func newBench(t *testing.T, l *sqltest.Ledger) *bench {
 	t.Helper()
-	b := &bench{Ledger: l, t: t, log: &syncBuffer{}}
+	b := &bench{Ledger: l, t: t, log: &syncBuffer{}, db: openRows(t, l.Address)}
 	b.fake = fake.New(fake.Options{
 		Account: batch.Account{Processor: "fake", Name: "main", Host: "fake.test", Region: "test", Fingerprint: "fp-main"},
 		Now:     l.Clock.Now, Breach: func(rule string) { t.Errorf("the processor saw a broken rule: %s", rule) },
@@ -209,29 +210,27 @@ func (b *bench) collect() reconcile.Tally { b.t.Helper(); return b.pass(b.r.Coll
 func (b *bench) submit() reconcile.Tally  { b.t.Helper(); return b.pass(b.r.Submit) }
 func (b *bench) poll() reconcile.Tally    { b.t.Helper(); return b.pass(b.r.Poll) }
 
-// raw is a second connection to the ledger, for looking at rows and for changes
-// that no method makes.
-func (b *bench) raw() *sqlx.DB {
-	b.t.Helper()
-	driver, dsn := "sqlite", b.Address+"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)"
-	if strings.HasPrefix(b.Address, "postgres://") {
-		driver, dsn = "postgres", b.Address
+// openRows opens a second connection to a ledger, for looking at rows and for
+// changes that no method makes.
+func openRows(t *testing.T, address string) *sqlx.DB {
+	t.Helper()
+	driver, dsn := "sqlite", address+"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)"
+	if strings.HasPrefix(address, "postgres://") {
+		driver, dsn = "postgres", address
 	}
 	db, err := sqlx.Open(driver, dsn)
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
-	b.t.Cleanup(func() { _ = db.Close() })
+	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 // rows reads one text column.
 func (b *bench) rows(query string, args ...any) []string {
 	b.t.Helper()
-	db := b.raw()
-	defer db.Close()
 	var out []string
-	if err := db.Select(&out, query, args...); err != nil {
+	if err := b.db.Select(&out, query, args...); err != nil {
 		b.t.Fatalf("%s: %v", query, err)
 	}
 	return out
@@ -239,9 +238,7 @@ func (b *bench) rows(query string, args ...any) []string {
 
 func (b *bench) change(query string, args ...any) {
 	b.t.Helper()
-	db := b.raw()
-	defer db.Close()
-	if _, err := db.Exec(query, args...); err != nil {
+	if _, err := b.db.Exec(query, args...); err != nil {
 		b.t.Fatalf("%s: %v", query, err)
 	}
 }

@@ -3,11 +3,12 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
 // ErrStuck: work is left that no pass can move; an operator must decide.
-var ErrStuck = errors.New("work is left that no pass can move")
+var ErrStuck = errors.New("work is left that no pass can move; an operator must look at it")
 
 const (
 	// idleLook is how often RunUntilIdle looks again at the latest, since
@@ -15,18 +16,22 @@ const (
 	idleLook = time.Minute
 	// idleShortest keeps it from spinning.
 	idleShortest = 20 * time.Millisecond
-	// stuckRounds without a move, though something is due, are enough.
-	stuckRounds = 5
+	// heldWait is how long it leaves a pass to another process before it asks again.
+	heldWait = time.Second
+	// stuckRounds without a move, though something is due, are enough. The waits
+	// between them double, to ten seconds in all.
+	stuckRounds = 9
 )
 
 // RunUntilIdle runs the passes again and again until nothing is left to do now
 // or later, and then calls the roll once if check is among them. wait is
-// called between rounds. ErrStuck when work is due and nothing moves.
+// called between rounds. ErrStuck when work is due, nothing moves, and no other
+// process is at it.
 func (r *Reconciler) RunUntilIdle(ctx context.Context, passes []PassName, wait func(context.Context, time.Duration) error) (map[PassName]Tally, error) {
 	total := map[PassName]Tally{}
-	still := 0
-	for {
-		moved, err := r.round(ctx, passes, total)
+	moving := slices.DeleteFunc(slices.Clone(passes), func(p PassName) bool { return p == PassCheck })
+	for still := 0; ; {
+		moved, held, err := r.round(ctx, moving, total)
 		if err != nil {
 			return total, err
 		}
@@ -42,43 +47,59 @@ func (r *Reconciler) RunUntilIdle(ctx context.Context, passes []PassName, wait f
 			break
 		}
 		pause := min(max(load.Next.Sub(now), idleShortest), idleLook)
-		if still++; moved > 0 || load.Next.After(now) {
+		switch {
+		case held:
+			still, pause = 0, max(pause, heldWait)
+		case moved > 0 || load.Next.After(now):
 			still = 0
+		default:
+			still++
+			pause <<= still
 		}
 		if still >= stuckRounds {
 			return total, ErrStuck
 		}
-		if err := wait(ctx, pause*time.Duration(1<<still)); err != nil {
+		if err := wait(ctx, pause); err != nil {
 			return total, err
 		}
 	}
-	for _, p := range passes {
-		if p == PassCheck {
-			tally, err := r.Run(ctx, p)
-			total[p] = tally
-			return total, err
-		}
+	if slices.Contains(passes, PassCheck) {
+		return total, r.checkAtEnd(ctx, total, wait)
 	}
 	return total, nil
 }
 
-// round runs each pass but check once. A pass that another process is running
-// is left to it.
-func (r *Reconciler) round(ctx context.Context, passes []PassName, total map[PassName]Tally) (moved int64, err error) {
-	for _, p := range passes {
-		if p == PassCheck {
-			continue
+// checkAtEnd calls the roll, once another process that is at it is done.
+func (r *Reconciler) checkAtEnd(ctx context.Context, total map[PassName]Tally, wait func(context.Context, time.Duration) error) error {
+	for {
+		tally, err := r.Run(ctx, PassCheck)
+		if !errors.Is(err, ErrHeld) {
+			total[PassCheck] = tally
+			return err
 		}
+		if err := wait(ctx, heldWait); err != nil {
+			return err
+		}
+	}
+}
+
+// round runs each pass once. held says that another process is running one of
+// them, which is left to it.
+func (r *Reconciler) round(ctx context.Context, passes []PassName, total map[PassName]Tally) (moved int64, held bool, err error) {
+	for _, p := range passes {
 		tally, err := r.Run(ctx, p)
 		sum := total[p]
 		sum.Add(tally)
 		total[p] = sum
 		moved += tally.Moved
-		if err != nil && !errors.Is(err, ErrHeld) {
-			return moved, err
+		switch {
+		case errors.Is(err, ErrHeld):
+			held = true
+		case err != nil:
+			return moved, held, err
 		}
 	}
-	return moved, nil
+	return moved, held, nil
 }
 
 // Sleep waits, or returns early with ctx's error.

@@ -1,0 +1,108 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/reconcile"
+)
+
+// untilIdle runs every pass until idle. The clock moves by what is waited for,
+// and each job ends at the provider while it is waited for.
+func (b *bench) untilIdle(during func(waits int)) (map[reconcile.PassName]reconcile.Tally, error) {
+	waits := 0
+	return b.r.RunUntilIdle(b.t.Context(), reconcile.Passes(), func(ctx context.Context, d time.Duration) error {
+		if waits++; waits > 200 {
+			return errors.New("waited 200 times")
+		}
+		b.Clock.Advance(d)
+		b.fake.EndAll()
+		if during != nil {
+			during(waits)
+		}
+		return ctx.Err()
+	})
+}
+
+func TestRunUntilIdleEndsWithOneRecordEach(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(7)
+		tallies, err := b.untilIdle(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tallies[reconcile.PassApply].Moved; got != 7 {
+			t.Errorf("apply moved %d, want 7", got)
+		}
+		report, err := b.r.RunCheck(t.Context())
+		if err != nil || report.Roll.Accepted != 7 || report.Roll.Authoritative != 7 || report.Broken() != 0 {
+			t.Errorf("roll %+v, broken %d, %v", report.Roll, report.Broken(), err)
+		}
+		if again, err := b.untilIdle(nil); err != nil || again[reconcile.PassApply].Moved != 0 {
+			t.Errorf("a second run moved %+v, %v", again, err)
+		}
+	})
+}
+
+func TestRunUntilIdleLeavesAPassToItsHolder(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(2)
+		now := b.Clock.Now()
+		lease, err := b.Store.AcquireLease(t.Context(), "pass:collect", "another process", now, now.Add(24*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		released := false
+		tallies, err := b.untilIdle(func(waits int) {
+			if waits == 30 { // far more rounds than make a stuck run
+				released = true
+				if err := b.Store.ReleaseLease(t.Context(), lease); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if err != nil || !released || tallies[reconcile.PassApply].Moved != 2 {
+			t.Errorf("tallies %+v, released %v, %v", tallies, released, err)
+		}
+	})
+}
+
+// An open submission is nothing that a pass can move: the run ends, and nothing
+// was sent twice.
+func TestF15_RunUntilIdleEndsAtAnUncertainSubmission(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(2)
+		b.fake.Hooks.Create = func(batch.Creation) (bool, error) {
+			return true, &batch.Error{Op: "create", Kind: batch.UnknownOutcome}
+		}
+		if _, err := b.untilIdle(nil); err != nil {
+			t.Fatal(err)
+		}
+		b.wantCreates(1)
+		b.wantJobs("ready")
+		o, err := b.Store.Overview(t.Context(), b.Clock.Now().Add(b.r.Settings.SendWithin+time.Second))
+		if err != nil || len(o.Uncertain) != 1 {
+			t.Errorf("uncertain %+v, %v", o.Uncertain, err)
+		}
+	})
+}
+
+func TestRunUntilIdleStopsWhenTold(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(2)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := b.r.RunUntilIdle(ctx, reconcile.Passes(), func(ctx context.Context, _ time.Duration) error {
+			cancel()
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want %v", err, context.Canceled)
+		}
+		if leases := b.rows("SELECT name FROM leases WHERE holder <> ''"); len(leases) > 0 {
+			t.Errorf("leases %v are still held", leases)
+		}
+	})
+}

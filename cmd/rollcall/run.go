@@ -95,7 +95,7 @@ func (a *app) runPasses(ctx context.Context, d *deployment, r *reconcile.Reconci
 	if err != nil && !errors.Is(err, reconcile.ErrStuck) {
 		return runError(ctx, err)
 	}
-	return a.afterRun(context.WithoutCancel(ctx), d, tallies, err)
+	return a.afterRun(context.WithoutCancel(ctx), d, tallies, untilIdle, err)
 }
 
 // runError tells a limit that ran out from other ends.
@@ -138,7 +138,7 @@ func (a *app) printTallies(passes []reconcile.PassName, tallies map[reconcile.Pa
 
 // afterRun chooses the exit code: a broken invariant first, then what an
 // operator must decide, then work that nothing moves.
-func (a *app) afterRun(ctx context.Context, d *deployment, tallies map[reconcile.PassName]reconcile.Tally, stuck error) error {
+func (a *app) afterRun(ctx context.Context, d *deployment, tallies map[reconcile.PassName]reconcile.Tally, untilIdle bool, stuck error) error {
 	now, err := d.store.Now(ctx)
 	if err != nil {
 		return err
@@ -159,7 +159,18 @@ func (a *app) afterRun(ctx context.Context, d *deployment, tallies map[reconcile
 	if err := decisionNeeded(o); err != nil {
 		return fmt.Errorf("%w; `rollcall status` names it", err)
 	}
-	return stuck
+	if stuck != nil {
+		return &exitError{exitDecision, stuck}
+	}
+	load, err := d.store.Workload(ctx, now)
+	if err != nil {
+		return err
+	}
+	if untilIdle && load.Open > 0 {
+		return &exitError{exitDecision, fmt.Errorf("%s without an outcome: the provider may or may not have the job, so nothing is sent again; `rollcall status` says more once the send deadline has passed",
+			plural(int(load.Open), "submission is", "submissions are"))}
+	}
+	return nil
 }
 
 func (a *app) dryRun(ctx context.Context, d *deployment) error {

@@ -4,6 +4,7 @@ SELECT (SELECT COUNT(*) FROM reports) AS accepted,
   COUNT(h.report_id) AS held,
   COUNT(CASE WHEN h.report_id IS NULL THEN w.work_id END) AS in_flight
 FROM reports r
+LEFT JOIN review_records v ON v.report_id = r.report_id AND v.authoritative = 1
 LEFT JOIN holds h ON h.report_id = r.report_id AND h.revision = r.current_revision
 LEFT JOIN works w ON w.report_id = r.report_id AND w.revision = r.current_revision AND w.disposition = 'live'
-WHERE NOT EXISTS (SELECT 1 FROM review_records v WHERE v.report_id = r.report_id AND v.authoritative = 1)
+WHERE v.work_id IS NULL

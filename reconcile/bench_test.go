@@ -30,7 +30,7 @@ const textMarker = "MARKER-4f1c"
 // bench is a ledger with a fake processor and the passes between them.
 type bench struct {
 	*sqltest.Ledger
-	t        *testing.T
+	t        testing.TB
 	r        *reconcile.Reconciler
 	fake     *fake.Provider
 	policy   *reconcile.PolicyVersion
@@ -52,7 +52,7 @@ func onFaultyBench(t *testing.T, test func(t *testing.T, b *bench, commits *comm
 	for _, database := range sqltest.Databases {
 		t.Run(database, func(t *testing.T) {
 			c := &commits{lose: map[string]loss{}}
-			l := sqltest.OpenWith(t, sqltest.Address(t, database), sql.Options{Commit: c.commit})
+			l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: c.commit})
 			test(t, newBench(t, l), c)
 		})
 	}

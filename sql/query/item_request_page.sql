@@ -3,12 +3,9 @@
 -- however long the texts are.
 SELECT p.line, p.work_id, p.report_id, v.content_mac, t.encrypted, t.key_id
 FROM (
-  SELECT c.line, c.work_id, c.report_id, c.revision, SUM(c.content_bytes) OVER (ORDER BY c.line) - c.content_bytes AS bytes_before
-  FROM (
-    SELECT i.line, i.work_id, w.report_id, w.revision, w.content_bytes
-    FROM items AS i JOIN works AS w ON w.work_id = i.work_id
-    WHERE i.job_id = $1 AND i.line > $2
-    ORDER BY i.line LIMIT $3) AS c) AS p
+  SELECT i.line, i.work_id, w.report_id, w.revision, SUM(w.content_bytes) OVER (ORDER BY i.line) - w.content_bytes AS bytes_before
+  FROM items AS i JOIN works AS w ON w.work_id = i.work_id
+  WHERE i.job_id = $1 AND i.line > $2 AND i.line <= $2 + $3) AS p
 JOIN revisions AS v ON v.report_id = p.report_id AND v.revision = p.revision
 JOIN texts AS t ON t.report_id = p.report_id AND t.revision = p.revision
 WHERE p.bytes_before < $4

@@ -178,7 +178,7 @@ CREATE INDEX jobs_submitted ON jobs (next_poll_us, job_id) WHERE state = 'submit
 CREATE INDEX jobs_ended ON jobs (next_consume_us, job_id) WHERE state = 'ended';
 
 -- Members of a job. position orders them; line is their place in the request
--- file, set by the intent.
+-- file, and NULL for one that was not sent.
 CREATE TABLE items (
   job_id TEXT NOT NULL,
   work_id TEXT NOT NULL,

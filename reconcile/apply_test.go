@@ -173,7 +173,7 @@ func TestF40_ApplyIsAllOrNothingAndRepeatable(t *testing.T) {
 			for _, database := range sqltest.Databases {
 				t.Run(database, func(t *testing.T) {
 					armed := false
-					l := sqltest.OpenWith(t, sqltest.Address(t, database), sql.Options{Commit: func(tx string, commit func() error) error {
+					l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: func(tx string, commit func() error) error {
 						if !armed || tx != "apply extracted" {
 							return commit()
 						}

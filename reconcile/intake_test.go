@@ -215,7 +215,7 @@ func TestF1_CommitOfUnknownOutcome(t *testing.T) {
 		} {
 			t.Run(database+"/"+name, func(t *testing.T) {
 				commits := 0
-				l := sqltest.OpenWith(t, sqltest.Address(t, database), sql.Options{Commit: func(name string, commit func() error) error {
+				l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: func(name string, commit func() error) error {
 					if name != "accept reports" {
 						return commit()
 					}

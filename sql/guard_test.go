@@ -75,7 +75,7 @@ func TestCommitOfUnknownOutcomeIsReadBack(t *testing.T) {
 			} {
 				t.Run(name, func(t *testing.T) {
 					arm := false
-					l := sqltest.OpenWith(t, sqltest.Address(t, database), sql.Options{Commit: func(tx string, commit func() error) error {
+					l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: func(tx string, commit func() error) error {
 						if !arm || tx != "pause" {
 							return commit()
 						}

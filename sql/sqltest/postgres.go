@@ -38,6 +38,13 @@ var server struct {
 
 var databases atomic.Int64
 
+// template is a migrated database of this process, to copy from.
+var template struct {
+	once sync.Once
+	name string
+	err  error
+}
+
 // Main runs a package's tests and stops the PostgreSQL that they started. Call
 // it from TestMain.
 func Main(m *testing.M) int {
@@ -49,8 +56,46 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// freshPostgres makes an empty database on the test server.
-func freshPostgres(t testing.TB) string {
+// freshPostgres makes a database on the test server, as a copy of another.
+func freshPostgres(t testing.TB, template string) string {
+	t.Helper()
+	needServer(t)
+	name := newDatabase(t, template)
+	if server.stop == nil { // a server of somebody else's is left as it was
+		t.Cleanup(func() { admin(t, "DROP DATABASE "+name+" WITH (FORCE)") })
+	}
+	return databaseURL(name)
+}
+
+func newDatabase(t testing.TB, template string) string {
+	t.Helper()
+	name := fmt.Sprintf("rollcall_test_%d_%d", os.Getpid(), databases.Add(1))
+	admin(t, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", name, template))
+	return name
+}
+
+func databaseURL(name string) string {
+	u := *server.base
+	u.Path = "/" + name
+	return u.String()
+}
+
+// templatePostgres is the name of a migrated database that nobody writes to.
+func templatePostgres(t testing.TB) string {
+	t.Helper()
+	needServer(t)
+	template.once.Do(func() {
+		template.name = newDatabase(t, "template1")
+		template.err = migrate(t.Context(), databaseURL(template.name))
+	})
+	if template.err != nil {
+		t.Fatal(template.err)
+	}
+	return template.name
+}
+
+// needServer starts the test server at the first need.
+func needServer(t testing.TB) {
 	t.Helper()
 	server.once.Do(func() {
 		if u := os.Getenv("ROLLCALL_TEST_POSTGRES_URL"); u != "" {
@@ -65,12 +110,6 @@ func freshPostgres(t testing.TB) string {
 	if server.err != nil {
 		t.Fatal(server.err)
 	}
-	name := fmt.Sprintf("rollcall_test_%d_%d", os.Getpid(), databases.Add(1))
-	admin(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { admin(t, "DROP DATABASE "+name+" WITH (FORCE)") })
-	u := *server.base
-	u.Path = "/" + name
-	return u.String()
 }
 
 func admin(t testing.TB, statement string) {

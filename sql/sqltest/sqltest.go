@@ -6,7 +6,10 @@ package sqltest
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,7 +54,7 @@ var Databases = []string{"sqlite", "postgres"}
 // Open opens a fresh ledger on one of the Databases.
 func Open(t testing.TB, database string) *Ledger {
 	t.Helper()
-	return OpenWith(t, Address(t, database), sql.Options{})
+	return OpenWith(t, Migrated(t, database), sql.Options{})
 }
 
 // OpenWith opens the ledger at an address, with options such as a hook on
@@ -89,7 +92,55 @@ func OpenWith(t testing.TB, address string, opts sql.Options) *Ledger {
 func Address(t testing.TB, database string) string {
 	t.Helper()
 	if database == "postgres" {
-		return freshPostgres(t)
+		return freshPostgres(t, "template1")
 	}
 	return filepath.Join(t.TempDir(), "ledger.db")
+}
+
+// Migrated is the address of a fresh database whose schema is in place: a copy
+// of one that was migrated once, which is far quicker than migrating each.
+func Migrated(t testing.TB, database string) string {
+	t.Helper()
+	if database == "postgres" {
+		return freshPostgres(t, templatePostgres(t))
+	}
+	sqliteTemplate.once.Do(func() { sqliteTemplate.file, sqliteTemplate.err = migratedFile(t.Context()) })
+	if sqliteTemplate.err != nil {
+		t.Fatal(sqliteTemplate.err)
+	}
+	path := Address(t, database)
+	if err := os.WriteFile(path, sqliteTemplate.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var sqliteTemplate struct {
+	once sync.Once
+	file []byte
+	err  error
+}
+
+// migratedFile is the content of an empty ledger's file.
+func migratedFile(ctx context.Context) (content []byte, err error) {
+	dir, err := os.MkdirTemp("", "rollcall-template-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "ledger.db")
+	// Closing the last connection moves the write-ahead log into the file.
+	if err := migrate(ctx, path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+func migrate(ctx context.Context, address string) error {
+	s, err := sql.Open(ctx, sql.Options{Address: address})
+	if err != nil {
+		return err
+	}
+	_, err = s.Migrate(ctx)
+	return errors.Join(err, s.Close())
 }

@@ -66,6 +66,9 @@ CREATE TABLE reports (
   UNIQUE (report_id, tenant_id)
 ) STRICT;
 
+-- People ask for a report by the id that its source gave it.
+CREATE INDEX reports_external ON reports (external_id);
+
 -- content_bytes is the length of the cleaned text as a JSON string, which is
 -- what limits are about. media is set where the source sent something else than text.
 -- no_text: there is nothing to classify.

@@ -225,7 +225,9 @@ func (s *sending) mayCreate(ctx context.Context) error {
 	if err != nil {
 		return unsent("the clock could not be read")
 	}
-	if s.remaining() <= 0 || now.After(s.sub.SendBy) {
+	// A create that is begun at the last moment would be cut off by the deadline,
+	// with an outcome that nobody knows.
+	if s.remaining() < s.r.Settings.SendWithin/10 || now.After(s.sub.SendBy) {
 		return unsent("the send deadline has passed")
 	}
 	return nil

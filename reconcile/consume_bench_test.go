@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
 	"rollcall/batch"
 	"rollcall/reconcile"
@@ -200,7 +199,7 @@ func loadRows(db *sqlx.DB, postgres bool, name string, columns []string, rows []
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	query := fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s)", name, strings.Join(columns, ", "), strings.Repeat(", ?", len(columns)-1))
 	if postgres {
-		query = pq.CopyIn(name, columns...)
+		query = fmt.Sprintf("COPY %s (%s) FROM STDIN", name, strings.Join(columns, ", "))
 	}
 	stmt, err := tx.Prepare(query)
 	if err != nil {

@@ -24,16 +24,12 @@ func (r *Reconciler) Apply(ctx context.Context, now time.Time) (Tally, error) {
 		if err != nil {
 			return t, r.applyFailed(ctx, now, err)
 		}
-		// These records and their markers are committed together. If the process
+		// These records, their markers and findings are committed together. If the process
 		// dies here, the next run goes on with the works still extracted.
 		crashpoint.Hit(crashpoint.ApplyRecorded)
 		t.Seen += int64(chunk.Seen)
 		t.Moved += int64(chunk.Authoritative + chunk.History)
-		for _, report := range chunk.AfterDecision {
-			if err := r.raise(ctx, now, EventEditedAfterDecision, "report:"+report, "the newer revision's result is history"); err != nil {
-				return t, err
-			}
-		}
+		r.logEvents(chunk.Events()...)
 		if chunk.Seen == 0 {
 			break
 		}

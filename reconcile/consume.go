@@ -198,15 +198,12 @@ func (j *jobReading) judge(ctx context.Context) error {
 	return nil
 }
 
-// tell raises what a person must know about a chunk.
+// tell logs the findings of a chunk, and stops dispatch to an account that would
+// refuse the next job as well. If the process dies before that, the next
+// submission is refused and stops it.
 func (j *jobReading) tell(ctx context.Context, chunk JudgedChunk) error {
 	var errs []error
-	for _, report := range chunk.Late {
-		errs = append(errs, j.raise(ctx, j.now, EventLateResult, "report:"+report, "job "+j.job.ID))
-	}
-	if n := chunk.Outcomes[ItemConflict]; n > 0 {
-		errs = append(errs, j.raise(ctx, j.now, EventResultConflict, "job:"+j.job.ID, fmt.Sprintf("%d items", n)))
-	}
+	j.logEvents(chunk.Events(j.job.ID)...)
 	account := j.provider.Account().Name
 	if n := chunk.Outcomes[ItemDenied]; n > 0 {
 		errs = append(errs, j.brake(ctx, j.now, EventAccountDenied, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))

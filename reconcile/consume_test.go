@@ -480,6 +480,27 @@ func (f *failAfter) JudgeItems(ctx context.Context, now time.Time, jobID string,
 	return f.Store.JudgeItems(ctx, now, jobID, after, limit, judge)
 }
 
+// noFindings is a ledger of a process that dies whenever it would open a finding
+// by itself.
+type noFindings struct{ reconcile.Store }
+
+func (noFindings) OpenFinding(context.Context, time.Time, reconcile.Event) error {
+	return errors.New("the process died")
+}
+
+// A conflict is told by the commit that judges it: a process that dies behind
+// that commit would judge nothing again, and so never tell.
+func TestF32_ConflictIsToldByTheCommitThatJudgesIt(t *testing.T) {
+	eachResults(t, func(x *resultTest) {
+		j, works := x.prepare(2)
+		x.end(j, []string{j.answered(works[0], "spam"), j.answered(works[1], "spam"), j.answered(works[1], "ok")}, nil)
+		x.r.Store = noFindings{x.r.Store}
+		x.consume(oneDone)
+		x.items(j, "succeeded", "conflict results_differ")
+		x.events("result_conflict job:job1: 1 items")
+	})
+}
+
 func TestF38_DiesBetweenChunks(t *testing.T) {
 	gone := errors.New("the process died")
 	for stage := range 4 {

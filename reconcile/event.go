@@ -79,10 +79,32 @@ func EventKinds() []EventKind {
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused}
 }
 
+func (k EventKind) event(subject, detail string) Event {
+	return Event{Name: k.Name, Subject: subject, Severity: k.Severity, Detail: detail}
+}
+
 // raise opens a finding for an event and logs it.
 func (r *Reconciler) raise(ctx context.Context, now time.Time, kind EventKind, subject, detail string) error {
-	r.Log.Warn().Str("finding", kind.Name).Str("subject", subject).Str("detail", detail).Msg(kind.Means)
-	return r.Store.OpenFinding(ctx, now, Event{Name: kind.Name, Subject: subject, Severity: kind.Severity, Detail: detail})
+	e := kind.event(subject, detail)
+	r.logEvents(e)
+	return r.Store.OpenFinding(ctx, now, e)
+}
+
+// logEvents logs what was, or is about to be, opened as findings.
+func (r *Reconciler) logEvents(events ...Event) {
+	for _, e := range events {
+		r.Log.Warn().Str("finding", e.Name).Str("subject", e.Subject).Str("detail", e.Detail).Msg(meaningOf(e.Name))
+	}
+}
+
+// meaningOf is what an event means, by its name.
+func meaningOf(name string) string {
+	for _, k := range EventKinds() {
+		if k.Name == name {
+			return k.Means
+		}
+	}
+	return name
 }
 
 // brake pauses dispatch to an account and says why.

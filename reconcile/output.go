@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"time"
 
 	"rollcall/batch"
@@ -130,6 +131,19 @@ type JudgedChunk struct {
 	Done     bool
 }
 
+// Events are what a person must know about a chunk. They are committed with it,
+// so that no crash can keep one from being told.
+func (c JudgedChunk) Events(jobID string) []Event {
+	var out []Event
+	for _, report := range c.Late {
+		out = append(out, EventLateResult.event("report:"+report, "job "+jobID))
+	}
+	if n := c.Outcomes[ItemConflict]; n > 0 {
+		out = append(out, EventResultConflict.event("job:"+jobID, fmt.Sprintf("%d items", n)))
+	}
+	return out
+}
+
 // Candidate is a work whose outcome is known and not yet applied, with what
 // stands for its report.
 type Candidate struct {
@@ -164,4 +178,13 @@ type AppliedChunk struct {
 	// AfterDecision are reports whose new record gave way to a person's
 	// decision about an older revision.
 	AfterDecision []string
+}
+
+// Events are what a person must know about a chunk, committed with it.
+func (c AppliedChunk) Events() []Event {
+	var out []Event
+	for _, report := range c.AfterDecision {
+		out = append(out, EventEditedAfterDecision.event("report:"+report, "the newer revision's result is history"))
+	}
+	return out
 }

@@ -93,6 +93,9 @@ func (s *Store) ApplyExtracted(ctx context.Context, now time.Time, limit int, de
 		if err := t.writeRecords(ctx, now, works); err != nil {
 			return err
 		}
+		if err := t.openFindings(ctx, now, chunk.Events()); err != nil {
+			return err
+		}
 		t.audit("applied", "", fmt.Sprintf("%d works: %d authoritative, %d history", chunk.Seen, chunk.Authoritative, chunk.History))
 		return nil
 	})

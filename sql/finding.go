@@ -73,6 +73,15 @@ func (t *tx) openFinding(ctx context.Context, now time.Time, e reconcile.Event) 
 	return nil
 }
 
+func (t *tx) openFindings(ctx context.Context, now time.Time, events []reconcile.Event) error {
+	for _, e := range events {
+		if err := t.openFinding(ctx, now, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // OpenFinding implements reconcile.CheckStore.
 func (s *Store) OpenFinding(ctx context.Context, now time.Time, e reconcile.Event) error {
 	return s.write(ctx, "open finding", func(ctx context.Context, t *tx) error { return t.openFinding(ctx, now, e) })

@@ -73,6 +73,9 @@ func (s *Store) JudgeItems(ctx context.Context, now time.Time, jobID string, aft
 		if chunk.Late, err = t.writeRulings(ctx, now, jobID, classifier, rulings); err != nil {
 			return err
 		}
+		if err := t.openFindings(ctx, now, chunk.Events(jobID)); err != nil {
+			return err
+		}
 		t.audit("items_judged", "job:"+jobID, fmt.Sprintf("positions %d to %d: %s", after+1, chunk.After, outcomeCounts(chunk.Outcomes)))
 		return nil
 	})

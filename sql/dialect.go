@@ -229,17 +229,22 @@ func scrub(err error) error {
 	if !errors.As(err, &pe) {
 		return err
 	}
-	return &databaseError{code: string(pe.Code), name: pe.Code.Name(), table: pe.Table, constraint: pe.Constraint, cause: pe}
+	// What stands before the driver's words is ours.
+	doing, _ := strings.CutSuffix(err.Error(), pe.Error())
+	if doing == err.Error() {
+		doing = ""
+	}
+	return &databaseError{doing: doing, code: string(pe.Code), name: pe.Code.Name(), table: pe.Table, constraint: pe.Constraint, cause: pe}
 }
 
 // databaseError shows the parts of a PostgreSQL error that cannot hold data.
 type databaseError struct {
-	code, name, table, constraint string
-	cause                         *pq.Error // for errors.As only
+	doing, code, name, table, constraint string
+	cause                                *pq.Error // for errors.As only
 }
 
 func (e *databaseError) Error() string {
-	s := fmt.Sprintf("postgres: %s (%s)", e.name, e.code)
+	s := fmt.Sprintf("%spostgres: %s (%s)", e.doing, e.name, e.code)
 	if e.table != "" {
 		s += ", table " + e.table
 	}

@@ -164,6 +164,13 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, op string, f Fau
 		return false
 	case "drop_after", "drop_before":
 		panic(http.ErrAbortHandler) // net/http closes the connection and says nothing
+	}
+	// An answer to half a request would race with the rest of it: the client may
+	// see a broken connection instead of the fault.
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return true // the client is gone
+	}
+	switch f.Name {
 	case "bad_gateway":
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusBadGateway)

@@ -312,6 +312,8 @@ func (s *sending) alarm(ctx context.Context, now time.Time, cause error) error {
 	switch answer.Kind {
 	case batch.Denied:
 		return s.r.brake(ctx, now, EventAccountDenied, s.account.Account().Name, evidenceOf(cause))
+	case batch.Rejected:
+		return s.r.raise(ctx, now, EventJobRefused, "job:"+s.job.ID, evidenceOf(cause))
 	case batch.OutOfCredit:
 		return s.r.brake(ctx, now, EventOutOfCredit, s.account.Account().Name, evidenceOf(cause))
 	}

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -69,6 +71,26 @@ func parseLocation(address string) (location, error) {
 		return location{}, fmt.Errorf("database: %w", err)
 	}
 	return location{dialect: sqliteFile, path: abs, dsn: abs, name: "sqlite:" + path}, nil
+}
+
+// ready makes a SQLite file that is not there, readable by its owner only, or
+// says that it is not there. The driver would make it without a word.
+func (l location) ready(create bool) error {
+	if l.dialect == postgres {
+		return nil
+	}
+	_, err := os.Stat(l.path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if !create {
+		return fmt.Errorf("%s: %w", l.name, ErrNoLedger)
+	}
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", l.name, err)
+	}
+	return f.Close()
 }
 
 // openPools opens a pool for writing and one for reading. On PostgreSQL they

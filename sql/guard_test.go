@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rollcall/reconcile"
+	"rollcall/reconcile/keyring"
 	"rollcall/sql"
 	"rollcall/sql/sqltest"
 )
@@ -53,10 +54,10 @@ func TestLeaseHasOneHolder(t *testing.T) {
 func TestOtherKeyringIsRefused(t *testing.T) {
 	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
 		other := sqltest.Open(t, "sqlite")
-		if err := l.Bind(t.Context(), l.Clock.Now(), other.Keys); !errors.Is(err, sql.ErrOtherKeyring) {
+		if err := l.CreateLedger(t.Context(), l.Clock.Now(), other.Keys); !errors.Is(err, sql.ErrOtherKeyring) {
 			t.Errorf("another keyring: %v", err)
 		}
-		if err := l.Bind(t.Context(), l.Clock.Now(), l.Keys); err != nil {
+		if err := l.VerifyKeyring(t.Context(), l.Keys); err != nil {
 			t.Errorf("the ledger's own keyring: %v", err)
 		}
 	})
@@ -94,6 +95,39 @@ func TestCommitOfUnknownOutcomeIsReadBack(t *testing.T) {
 						t.Errorf("pauses %v, %v", got, err)
 					}
 				})
+			}
+		})
+	}
+}
+
+// A mislaid database must not become a new ledger.
+func TestMissingLedgerIsNotMade(t *testing.T) {
+	for _, database := range sqltest.Databases {
+		t.Run(database, func(t *testing.T) {
+			address := sqltest.Address(t, database)
+			s, err := sql.Open(t.Context(), sql.Options{Address: address})
+			if database == "sqlite" {
+				if !errors.Is(err, sql.ErrNoLedger) {
+					t.Fatalf("open a file that is not there: %v", err)
+				}
+				if _, err := os.Stat(address); err == nil {
+					t.Error("the file was made")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			keys, err := keyring.Generate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.VerifyKeyring(t.Context(), keys); !errors.Is(err, sql.ErrNoLedger) {
+				t.Errorf("a database without a ledger: %v", err)
 			}
 		})
 	}

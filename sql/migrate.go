@@ -32,6 +32,8 @@ var (
 	ErrSchemaBehind = errors.New("the database schema is older than this program: run `rollcall migrate`")
 	// ErrSchemaAhead: the database has migrations that this program does not know.
 	ErrSchemaAhead = errors.New("the database schema is newer than this program: use the newer program, which is what migrated it")
+	// ErrNoLedger: the database is not there, or holds no ledger.
+	ErrNoLedger = errors.New("there is no ledger here. If there was one, restore it or correct the name: a new one takes every known report for new, and sends its text again. For a new deployment run `rollcall migrate`, which makes one")
 	// ErrOtherKeyring: the ledger was made with another keyring.
 	ErrOtherKeyring = errors.New("this keyring does not belong to this ledger: every known report would get a second identity; restore the keyring that the ledger was made with")
 )
@@ -119,11 +121,13 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 // told to: SQLite, whose file belongs to this program alone.
 func (s *Store) MigratesItself() bool { return s.dialect == sqliteFile }
 
-// Bind makes the ledger's identity on the first call and afterwards refuses a
-// keyring that the ledger was not made with.
-func (s *Store) Bind(ctx context.Context, now time.Time, keys *keyring.Ring) error {
+// CreateLedger makes the ledger's identity in a database that has none, and
+// otherwise is VerifyKeyring. Only what an operator calls to start a deployment
+// may call it: a ledger that is made because the real one was mislaid takes
+// every known report for new, and sends its text again.
+func (s *Store) CreateLedger(ctx context.Context, now time.Time, keys *keyring.Ring) error {
 	id := "ledger-" + rand.Text()
-	err := s.write(ctx, "bind ledger", func(ctx context.Context, t *tx) error {
+	err := s.write(ctx, "create ledger", func(ctx context.Context, t *tx) error {
 		res, err := t.ExecContext(ctx, ledgerInsertSQL, id, keys.Check(id), micros(now))
 		if err != nil {
 			return err
@@ -137,11 +141,21 @@ func (s *Store) Bind(ctx context.Context, now time.Time, keys *keyring.Ring) err
 	if err != nil && !errors.Is(err, reconcile.ErrUnknownCommit) {
 		return err
 	}
+	return s.VerifyKeyring(ctx, keys)
+}
+
+// VerifyKeyring refuses a keyring that the ledger was not made with, and a
+// database without a ledger.
+func (s *Store) VerifyKeyring(ctx context.Context, keys *keyring.Ring) error {
 	var row struct {
 		LedgerID string `db:"ledger_id"`
 		KeyCheck string `db:"key_check"`
 	}
-	if err := s.ro.GetContext(ctx, &row, ledgerGetSQL); err != nil {
+	err := s.ro.GetContext(ctx, &row, ledgerGetSQL)
+	if errors.Is(err, errNoRows) {
+		return fmt.Errorf("%s: %w", s.name, ErrNoLedger)
+	}
+	if err != nil {
 		return fmt.Errorf("read the ledger's identity: %w", scrub(err))
 	}
 	if row.KeyCheck != keys.Check(row.LedgerID) {

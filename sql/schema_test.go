@@ -255,7 +255,7 @@ func TestF49_SchemaOfAnotherVersionIsRefused(t *testing.T) {
 	for _, d := range sqltest.Databases {
 		t.Run(d, func(t *testing.T) {
 			ctx := t.Context()
-			s, err := sql.Open(ctx, sql.Options{Address: sqltest.Address(t, d)})
+			s, err := sql.Open(ctx, sql.Options{Address: sqltest.Address(t, d), Create: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,6 +21,9 @@ import (
 type Options struct {
 	// Address is a postgres:// address or the name of a SQLite file.
 	Address string
+	// Create permits to make a SQLite file that is not there. Without it Open
+	// gives ErrNoLedger.
+	Create bool
 	// Actor stands in audit events. It names the program and the host, or a person.
 	Actor string
 	// Now is this process's clock.
@@ -63,6 +66,9 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	if opts.Actor == "" {
 		opts.Actor = "rollcall"
+	}
+	if err := loc.ready(opts.Create); err != nil {
+		return nil, err
 	}
 	write, read, err := loc.openPools()
 	if err != nil {

@@ -31,10 +31,7 @@ Exit code 3 means that an invariant is broken, 4 that an operator must decide.`,
 				return err
 			}
 			defer d.close()
-			r, err := d.reconciler()
-			if err != nil {
-				return err
-			}
+			r := d.offline()
 			bar := a.passProgress(r)
 			report, err := r.RunCheck(cmd.Context())
 			bar.done()

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ field. Makes no connection. Secrets are read and never shown.`,
 				plural(len(cfg.Sources), "source", "sources"), plural(len(policies), "policy", "policies"))
 			for _, p := range policies {
 				if open := p.Pending(); len(open) > 0 {
-					fmt.Fprintf(a.out, "policy %s/%d is pending, nothing is sent under it: unknown is %v\n", p.ID, p.Version, open)
+					fmt.Fprintf(a.out, "policy %s/%d cannot be approved as its file stands: unknown is %s (`rollcall policy list` says what is approved)\n", p.ID, p.Version, strings.Join(open, ", "))
 				}
 			}
 			return nil

@@ -16,6 +16,7 @@ import (
 	"rollcall/cmd/rollcall/demodata"
 	"rollcall/configs"
 	"rollcall/reconcile"
+	"rollcall/sql"
 )
 
 const (
@@ -152,28 +153,21 @@ func (d *demo) hurry() error {
 	return os.WriteFile(d.configPath, []byte(text), 0o600)
 }
 
-// open is app.open, with the migration that PostgreSQL waits for.
+// open makes the demo's ledger and opens it.
 func (d *demo) open(ctx context.Context) (*deployment, error) {
-	if d.databaseEnv != "" {
-		cfg, err := d.loadConfig()
-		if err != nil {
-			return nil, err
-		}
-		store, err := d.openStore(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		_, err = store.Migrate(ctx)
-		if err := errors.Join(err, store.Close()); err != nil {
-			return nil, err
-		}
-	}
-	dep, err := d.app.open(ctx)
+	cfg, err := d.loadConfig()
 	if err != nil {
 		return nil, err
 	}
-	d.say("   ledger: %s", dep.store.Name())
-	return dep, nil
+	name, _, err := d.createLedger(ctx, cfg)
+	if errors.Is(err, sql.ErrOtherKeyring) {
+		return nil, usageError("%s holds another ledger; the demo needs an empty database", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.say("   ledger: %s", name)
+	return d.app.open(ctx)
 }
 
 func (d *demo) approve(ctx context.Context, dep *deployment, r *reconcile.Reconciler) error {
@@ -263,12 +257,13 @@ func (d *demo) lookAround(ctx context.Context, dep *deployment) error {
 	if err != nil {
 		return err
 	}
-	d.say("   rollcall -c %s status", d.configPath)
-	d.say("   rollcall -c %s explain %s", d.configPath, demodata.Example)
+	me := "rollcall -c " + shellWord(d.configPath)
+	d.say("   %s status", me)
+	d.say("   %s explain %s", me, demodata.Example)
 	for _, j := range jobs {
-		d.say("   rollcall -c %s job show %s", d.configPath, j.JobID)
+		d.say("   %s job show %s", me, j.JobID)
 	}
-	d.say("   rollcall -c %s findings", d.configPath)
+	d.say("   %s findings", me)
 	d.say("\nrollcall is `go run ./cmd/rollcall`, or what `go build -o rollcall ./cmd/rollcall` makes.")
 	return nil
 }

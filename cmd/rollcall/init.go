@@ -22,7 +22,7 @@ policy is approved.
 
 With --sandbox it is ready for a sandbox on this machine (see rollcall sandbox).`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) == 1 {
 				dir = args[0]
@@ -31,27 +31,44 @@ With --sandbox it is ready for a sandbox on this machine (see rollcall sandbox).
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
+			a.configPath = filepath.Join(dir, configs.FileName)
+			cfg, err := a.loadConfig()
+			if err != nil {
+				return err
+			}
+			ledger, _, err := a.createLedger(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
 			for _, f := range files {
 				fmt.Fprintln(a.out, filepath.Join(dir, f))
 			}
-			at := filepath.Join(dir, configs.FileName)
-			if sandboxURL == "" {
-				fmt.Fprintf(a.out, "\nFirst: read %s, put the account's API key into the file that it names (mode 0600),\nand answer what is unknown in the policy.\n", at)
-			}
-			fmt.Fprintf(a.out, `
-Keep a copy of the keyring apart from the database: without it no stored text can be read.
-Next:
-  rollcall -c %[1]s config check
-  rollcall -c %[1]s policy list
-  rollcall -c %[1]s policy approve NAME --reason …
-  rollcall -c %[1]s intake FILE
-  rollcall -c %[1]s run --until-idle
-`, at)
-			return nil
+			fmt.Fprintln(a.out, ledger)
+			return a.printNext(cfg, sandboxURL == "")
 		},
 	}
 	c.Flags().StringVar(&sandboxURL, "sandbox", "", "base URL of a sandbox on this machine, such as http://127.0.0.1:8089/v1")
 	return c
+}
+
+// printNext says how a new deployment is brought to work.
+func (a *app) printNext(cfg *configs.Config, answersOpen bool) error {
+	policies, err := configs.LoadPolicies(cfg.Policies, cfg.Classifiers)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	fmt.Fprintln(a.out, "\nKeep a copy of the keyring apart from the database: without it no stored text can be read.")
+	if answersOpen {
+		fmt.Fprintf(a.out, "First read %s, put the account's API key into the file that it names (mode 0600),\nand answer what is unknown in the policy.\n", a.configPath)
+	}
+	fmt.Fprintln(a.out, "\nNext:")
+	me := "rollcall -c " + shellWord(a.configPath)
+	fmt.Fprintf(a.out, "  %s config check\n", me)
+	for _, p := range policies {
+		fmt.Fprintf(a.out, "  %s policy approve %s --reason \"who agreed to what\"\n", me, p.ID)
+	}
+	fmt.Fprintf(a.out, "  %s intake FILE\n  %s run --until-idle\n", me, me)
+	return nil
 }
 
 // scaffold writes the example and a new keyring, and returns the files' names

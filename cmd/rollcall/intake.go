@@ -46,10 +46,7 @@ revision.`,
 				return err
 			}
 			defer d.close()
-			r, err := d.reconciler()
-			if err != nil {
-				return err
-			}
+			r := d.offline()
 			in := a.newIntake(d, r)
 			in.format, in.listRefused = source.Format(format), true
 			if err := in.mapFields(take, fix); err != nil {
@@ -117,9 +114,11 @@ func (in *intake) readAll(ctx context.Context, names []string) error {
 	var refused int64
 	for _, name := range names {
 		tally, err := in.readFile(ctx, name)
-		tallies = append(tallies, fileTally{name, tally})
+		if err == nil || tally.Lines > 0 {
+			tallies = append(tallies, fileTally{name, tally})
+		}
 		refused += tally.Refused + tally.Conflict
-		if !in.json {
+		if !in.json && (err == nil || tally.Lines > 0) {
 			fmt.Fprintf(in.out, "%s: %s\n", printable(name), tallyLine(tally))
 		}
 		if ctx.Err() != nil {

@@ -17,6 +17,9 @@ func (a *app) jobsCommand() *cobra.Command {
 		Short: "Provider batch jobs, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return usageError("--limit must be 1 or more")
+			}
 			var want []reconcile.JobState
 			for _, s := range states {
 				if !slices.Contains(reconcile.JobStates(), reconcile.JobState(s)) {

@@ -85,7 +85,8 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &e):
 		return e.code
-	case errors.Is(err, sql.ErrSchemaBehind), errors.Is(err, sql.ErrSchemaAhead), errors.Is(err, sql.ErrOtherKeyring):
+	case errors.Is(err, sql.ErrSchemaBehind), errors.Is(err, sql.ErrSchemaAhead), errors.Is(err, sql.ErrOtherKeyring),
+		errors.Is(err, sql.ErrNoLedger):
 		return exitUsage
 	case errors.Is(err, reconcile.ErrPaused):
 		return exitDecision

@@ -163,7 +163,6 @@ func TestExitCodesAndUsage(t *testing.T) {
 		"sandbox for the world": {[]string{"sandbox", "--listen", "0.0.0.0:0"}, exitUsage, "loopback"},
 		"sandbox fault":         {[]string{"sandbox", "--fault", "explode"}, exitUsage, "explode"},
 		"pause without reason":  {[]string{"pause"}, exitUsage, "--reason"},
-		"pause of nothing":      {[]string{"pause", "--scope", "tenant:x", "--reason", "r"}, exitUsage, "--scope"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
@@ -175,6 +174,43 @@ func TestExitCodesAndUsage(t *testing.T) {
 				t.Errorf("%q is not in:\n%s", tc.want, all)
 			}
 		})
+	}
+}
+
+// A pause that names nothing would stop nothing and say that it had.
+func TestPauseOfNothingIsRefused(t *testing.T) {
+	o := newOperator(t, "sqlite")
+	for _, scope := range []string{"tenant:x", "account:sandbx", "policy:patient-community/1", "policy:", "everything"} {
+		if r := o.must(exitUsage, "pause", "--scope", scope, "--reason", "r"); !strings.Contains(r.err, "policy:patient-community") {
+			t.Errorf("%s: the message does not list what there is: %s", scope, r.err)
+		}
+	}
+	for _, scope := range []string{"all", "account:sandbox", "policy:patient-community"} {
+		o.must(exitDone, "pause", "--scope", scope, "--reason", "r")
+	}
+	o.must(exitDone, "intake", o.file("r.jsonl", threeReports))
+	o.must(exitDecision, "run")
+	if b, err := o.box.Books(); err != nil || len(b.Jobs) > 0 {
+		t.Errorf("jobs %v went out under a pause, %v", b.Jobs, err)
+	}
+}
+
+// A mislaid database must not become an empty ledger: its reports would be
+// taken for new and sent again.
+func TestMislaidLedgerIsRefused(t *testing.T) {
+	o := newOperator(t, "sqlite")
+	o.must(exitDone, "intake", o.file("r.jsonl", threeReports))
+	db := filepath.Join(o.dir, "rollcall.db")
+	if err := os.Rename(db, db+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"status"}, {"intake", filepath.Join(o.dir, "r.jsonl")}, {"run"}, {"policy", "approve", "patient-community", "--reason", "r"}} {
+		if r := o.must(exitUsage, args...); !strings.Contains(r.err, "no ledger") {
+			t.Errorf("%v: %s", args, r.err)
+		}
+	}
+	if _, err := os.Stat(db); err == nil {
+		t.Error("a new database was made")
 	}
 }
 

@@ -10,10 +10,13 @@ func (a *app) migrateCommand() *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database schema up to date",
-		Long: `Runs the migrations that the database lacks, under a lock. A SQLite file is brought up
-to date by every command; PostgreSQL waits for this one. Use a direct address, not that
-of a pooler in transaction mode: the lock belongs to one server connection.`,
+		Short: "Make the ledger, or bring its schema up to date",
+		Long: `Runs the migrations that the database lacks, under a lock, and makes the ledger in an
+empty database. No other command makes one, so that a mislaid database is noticed.
+
+A SQLite file is brought up to date by every command; PostgreSQL waits for this one. Use
+a direct address, not that of a pooler in transaction mode: the lock belongs to one
+server connection.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -21,18 +24,19 @@ of a pooler in transaction mode: the lock belongs to one server connection.`,
 			if err != nil {
 				return err
 			}
-			store, err := a.openStore(ctx, cfg)
+			if !check {
+				name, n, err := a.createLedger(ctx, cfg)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.out, "%s: %s run, the schema is up to date\n", name, plural(n, "migration", "migrations"))
+				return nil
+			}
+			store, err := a.openStore(ctx, cfg, false)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = store.Close() }()
-			if !check {
-				n, err := store.Migrate(ctx)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(a.out, "%s: %s run\n", store.Name(), plural(n, "migration", "migrations"))
-			}
 			if err := store.CheckSchema(ctx); err != nil {
 				return err
 			}

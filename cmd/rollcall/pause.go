@@ -34,9 +34,33 @@ func checkBrake(scope, stage, reason string) error {
 	if !slices.Contains(stages(), reconcile.PausedStage(stage)) {
 		return usageError("--stage %q is none of %v", stage, stages())
 	}
-	kind, name, _ := strings.Cut(scope, ":")
-	if scope != reconcile.ScopeAll && (name == "" || (kind != "account" && kind != "policy")) {
-		return usageError("--scope %q is neither all nor account:NAME nor policy:NAME", scope)
+	return nil
+}
+
+// checkScope refuses a scope that names nothing: a pause of it would stop
+// nothing, and say that it had.
+func checkScope(ctx context.Context, d *deployment, scope string) error {
+	if scope == reconcile.ScopeAll {
+		return nil
+	}
+	var known []string
+	for _, a := range d.config.Accounts {
+		known = append(known, "account:"+a.Name)
+	}
+	stored, err := d.store.Policies(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range stored {
+		known = append(known, "policy:"+p.ID, "account:"+p.Boundary.Account)
+	}
+	for _, s := range d.config.Sources {
+		known = append(known, "policy:"+s.Policy)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if !slices.Contains(known, scope) {
+		return usageError("--scope %q is neither all nor one of %s; a policy is named without its version, and all its versions are meant", scope, strings.Join(known, ", "))
 	}
 	return nil
 }
@@ -61,6 +85,9 @@ func (a *app) brakeCommand(use, short, done string, act func(ctx context.Context
 				return err
 			}
 			defer d.close()
+			if err := checkScope(cmd.Context(), d, scope); err != nil {
+				return err
+			}
 			now, err := d.store.Now(cmd.Context())
 			if err != nil {
 				return err

@@ -67,6 +67,17 @@ func printable(s string) string {
 	return b.String()
 }
 
+// shellWord quotes a path so that a printed command can be copied.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+:,@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // when shows an instant as RFC 3339, in UTC.
 func when(t time.Time) string {
 	if t.IsZero() {

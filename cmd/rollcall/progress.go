@@ -37,18 +37,11 @@ func (a *app) passProgress(r *reconcile.Reconciler) *progress {
 // tell shows done of total; a total of 0 or less means that nobody knows it.
 func (p *progress) tell(what string, done, total int64) {
 	if p.plain {
-		if time.Since(p.last) >= plainEvery {
-			p.last = time.Now()
-			fmt.Fprintf(p.w, "%s: %s\n", what, ofTotal(done, total))
-		}
+		p.line("%s: %s", what, ofTotal(done, total))
 		return
 	}
 	if p.bar == nil || p.what != what {
-		p.done()
-		p.what = what
-		p.bar = progressbar.NewOptions64(max(total, -1), progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionShowCount(),
-			progressbar.OptionEnableColorCodes(false))
+		p.show(what, total)
 	}
 	if total > 0 {
 		p.bar.ChangeMax64(total)
@@ -56,10 +49,42 @@ func (p *progress) tell(what string, done, total int64) {
 	_ = p.bar.Set64(done) // a terminal that went away is no reason to stop
 }
 
+// waiting says what long work waits for.
+func (p *progress) waiting(until time.Time) {
+	what := "waiting for the provider, next look at " + until.Format(time.TimeOnly)
+	if p.plain {
+		p.line("%s", what)
+		return
+	}
+	if p.what != what {
+		p.show(what, 0)
+	}
+}
+
+// line prints a plain line, at most one in a while.
+func (p *progress) line(format string, args ...any) {
+	if time.Since(p.last) >= plainEvery {
+		p.last = time.Now()
+		fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *progress) show(what string, total int64) {
+	p.done()
+	p.what = what
+	if total <= 0 {
+		total = -1 // a spinner
+	}
+	p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionShowCount(),
+		progressbar.OptionEnableColorCodes(false))
+	_ = p.bar.RenderBlank()
+}
+
 func (p *progress) done() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
-		p.bar = nil
+		p.bar, p.what = nil, ""
 	}
 }
 

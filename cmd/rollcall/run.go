@@ -31,6 +31,9 @@ Ctrl-C stops between two steps; the next run goes on from there.`,
 		ValidArgs: passWords(),
 		Args:      cobra.OnlyValidArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 0 || limit > 0 && !untilIdle {
+				return usageError("--limit is a positive duration and goes with --until-idle")
+			}
 			d, err := a.open(cmd.Context())
 			if err != nil {
 				return err
@@ -84,7 +87,10 @@ func (a *app) runPasses(ctx context.Context, d *deployment, r *reconcile.Reconci
 	bar := a.passProgress(r)
 	tallies, err := map[reconcile.PassName]reconcile.Tally{}, error(nil)
 	if untilIdle {
-		tallies, err = r.RunUntilIdle(ctx, passes, reconcile.Sleep)
+		tallies, err = r.RunUntilIdle(ctx, passes, func(ctx context.Context, d time.Duration) error {
+			bar.waiting(time.Now().Add(d))
+			return reconcile.Sleep(ctx, d)
+		})
 	} else {
 		err = a.runOnce(ctx, r, passes, tallies)
 	}
@@ -92,19 +98,17 @@ func (a *app) runPasses(ctx context.Context, d *deployment, r *reconcile.Reconci
 	if perr := a.printTallies(passes, tallies); perr != nil {
 		return perr
 	}
-	if err != nil && !errors.Is(err, reconcile.ErrStuck) {
-		return runError(ctx, err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = errLimit
+	}
+	if err != nil && !errors.Is(err, reconcile.ErrStuck) && !errors.Is(err, errLimit) {
+		return err
 	}
 	return a.afterRun(context.WithoutCancel(ctx), d, tallies, untilIdle, err)
 }
 
-// runError tells a limit that ran out from other ends.
-func runError(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return errors.New("the time limit ran out; what is committed stands, and the next run goes on from there")
-	}
-	return err
-}
+// errLimit: --limit ended the run. It is no fault, and yet work is left.
+var errLimit = errors.New("the time limit ran out; what is committed stands, and the next run goes on from there")
 
 func (a *app) runOnce(ctx context.Context, r *reconcile.Reconciler, passes []reconcile.PassName, tallies map[reconcile.PassName]reconcile.Tally) error {
 	var errs []error
@@ -158,6 +162,9 @@ func (a *app) afterRun(ctx context.Context, d *deployment, tallies map[reconcile
 	}
 	if err := decisionNeeded(o); err != nil {
 		return fmt.Errorf("%w; `rollcall status` names it", err)
+	}
+	if errors.Is(stuck, errLimit) {
+		return stuck
 	}
 	if stuck != nil {
 		return &exitError{exitDecision, stuck}

@@ -46,10 +46,19 @@ Exit code 4 means that something needs a decision.`,
 
 // decisionNeeded is exit code 4 where something waits for a person.
 func decisionNeeded(o reconcile.Overview) error {
-	if n := len(o.Uncertain) + len(o.Pauses) + len(o.NeedsDecision); n > 0 {
+	if n := waiting(o); n > 0 {
 		return &exitError{exitDecision, fmt.Errorf("%s for an operator's decision", plural(n, "thing waits", "things wait"))}
 	}
 	return nil
+}
+
+// waiting counts what waits for a person.
+func waiting(o reconcile.Overview) int {
+	n := len(o.Uncertain) + len(o.Pauses) + len(o.NeedsDecision)
+	if o.Held > 0 {
+		n++
+	}
+	return n
 }
 
 func (a *app) printOverview(o reconcile.Overview) {
@@ -80,17 +89,20 @@ func (a *app) printOverview(o reconcile.Overview) {
 	_ = t.flush()
 
 	paint := painter(colours(a.out))
-	if len(o.Uncertain)+len(o.Pauses)+len(o.NeedsDecision) == 0 {
+	if waiting(o) == 0 {
 		fmt.Fprintln(a.out, "\n"+paint.good("nothing waits for an operator"))
 		return
 	}
 	fmt.Fprintln(a.out, "\n"+paint.bad("an operator must decide:"))
+	if o.Held > 0 {
+		fmt.Fprintf(a.out, "  %s for an approved policy of their source. rollcall policy list\n", plural(int(o.Held), "report waits", "reports wait"))
+	}
 	for _, u := range o.Uncertain {
 		fmt.Fprintf(a.out, "  submission %s of job %s: nobody knows whether the provider has it (intent %s). It is not sent again. rollcall job show %s\n",
 			u.SubmissionID, u.JobID, when(u.IntentAt), u.JobID)
 	}
 	for _, p := range o.Pauses {
-		fmt.Fprintf(a.out, "  %s of %s is paused since %s by %s: %s. rollcall resume --scope %s --stage %s --reason …\n",
+		fmt.Fprintf(a.out, "  %s of %s is paused since %s by %s: %s. rollcall resume --scope %s --stage %s --reason \"…\"\n",
 			p.Stage, printable(p.Scope), when(p.SetAt), printable(p.Actor), printable(p.Reason), printable(p.Scope), p.Stage)
 	}
 	for _, f := range o.NeedsDecision {

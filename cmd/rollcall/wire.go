@@ -43,7 +43,7 @@ func (a *app) open(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	store, err := a.openStore(ctx, cfg)
+	store, err := a.openStore(ctx, cfg, false)
 	if err != nil {
 		return nil, err
 	}
@@ -65,30 +65,47 @@ func (a *app) loadConfig() (*configs.Config, error) {
 	return cfg, nil
 }
 
-func (a *app) openStore(ctx context.Context, cfg *configs.Config) (*sql.Store, error) {
+func (a *app) openStore(ctx context.Context, cfg *configs.Config, create bool) (*sql.Store, error) {
 	address, err := cfg.Database.Address()
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	return sql.Open(ctx, sql.Options{Address: address, Actor: holder(), LeaseFor: cfg.Lease.Std()})
+	return sql.Open(ctx, sql.Options{Address: address, Create: create, Actor: holder(), LeaseFor: cfg.Lease.Std()})
 }
 
 // prepare brings a SQLite file up to date, refuses a PostgreSQL database that
 // is not, and proves that keyring and ledger belong together.
 func (d *deployment) prepare(ctx context.Context) error {
-	if d.store.MigratesItself() {
-		if _, err := d.store.Migrate(ctx); err != nil {
-			return err
-		}
+	err := d.store.CheckSchema(ctx)
+	if errors.Is(err, sql.ErrSchemaBehind) && d.store.MigratesItself() {
+		_, err = d.store.Migrate(ctx)
 	}
-	if err := d.store.CheckSchema(ctx); err != nil {
-		return err
-	}
-	now, err := d.store.Now(ctx)
 	if err != nil {
 		return err
 	}
-	return d.store.Bind(ctx, now, d.keys)
+	return d.store.VerifyKeyring(ctx, d.keys)
+}
+
+// createLedger makes the ledger that the configuration names, or brings an
+// existing one up to date. It returns how many migrations ran.
+func (a *app) createLedger(ctx context.Context, cfg *configs.Config) (name string, migrations int, err error) {
+	keys, err := keyring.Load(cfg.Keyring)
+	if err != nil {
+		return "", 0, &exitError{exitUsage, err}
+	}
+	store, err := a.openStore(ctx, cfg, true)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if migrations, err = store.Migrate(ctx); err != nil {
+		return store.Name(), migrations, err
+	}
+	now, err := store.Now(ctx)
+	if err != nil {
+		return store.Name(), migrations, err
+	}
+	return store.Name(), migrations, store.CreateLedger(ctx, now, keys)
 }
 
 // reconciler is the passes over this deployment.
@@ -97,14 +114,22 @@ func (d *deployment) reconciler() (*reconcile.Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := d.offline()
+	r.Accounts = accounts
+	return r, nil
+}
+
+// offline is a reconciler without accounts, for what needs the ledger only: it
+// can send nothing, and needs no provider's key.
+func (d *deployment) offline() *reconcile.Reconciler {
 	return &reconcile.Reconciler{
-		Store: d.store, Keys: d.keys, Accounts: accounts, Now: d.store.Now, Uptime: uptime, Rand: rand.Reader, Log: d.log,
+		Store: d.store, Keys: d.keys, Now: d.store.Now, Uptime: uptime, Rand: rand.Reader, Log: d.log,
 		Settings: d.config.Settings(), Holder: holder(), LeaseFor: d.config.Lease.Std(),
 		PolicyFor: func(tenant, system string) (string, bool) {
 			s, ok := d.config.SourceFor(tenant, system)
 			return s.Policy, ok
 		},
-	}, nil
+	}
 }
 
 // accounts makes a client for every configured account.

@@ -66,7 +66,7 @@ func OpenWith(t testing.TB, address string, opts sql.Options) *Ledger {
 		t.Fatal(err)
 	}
 	l := &Ledger{Address: address, Keys: keys, Clock: &Clock{now: Start}}
-	opts.Address, opts.Actor = address, "test"
+	opts.Address, opts.Actor, opts.Create = address, "test", true
 	if opts.Now == nil {
 		opts.Now = l.Clock.Now
 	}
@@ -82,7 +82,7 @@ func OpenWith(t testing.TB, address string, opts sql.Options) *Ledger {
 	if _, err := l.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Bind(ctx, l.Clock.Now(), keys); err != nil {
+	if err := l.CreateLedger(ctx, l.Clock.Now(), keys); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -137,7 +137,7 @@ func migratedFile(ctx context.Context) (content []byte, err error) {
 }
 
 func migrate(ctx context.Context, address string) error {
-	s, err := sql.Open(ctx, sql.Options{Address: address})
+	s, err := sql.Open(ctx, sql.Options{Address: address, Create: true})
 	if err != nil {
 		return err
 	}

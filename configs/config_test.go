@@ -290,14 +290,14 @@ func TestWarnings(t *testing.T) {
 	want := []string{
 		"sources[0].identity: is digest; an edit of text is then another report, not a new revision",
 		"sources[0].same_revision: is new_revision; an edit back to an earlier wording is taken for a redelivery",
-		"sources[0].policy: there is no file for policy posts; its reports are held until one is approved",
+		"sources[0].policy: there is no file for policy posts; its reports are held, unless the ledger holds an approved version of it",
 		"policy patient-community/1: no source uses it",
 		"policy patient-community/1: cannot be approved, and its reports are held, while these answers are unknown: " +
 			"terms.data_class, terms.deletion, terms.retention, terms.subprocessors, terms.training",
 		"policy patient-community/1: review.due is shorter than the processors' window of 24h; reports may be due before their job ends",
 		"policy patient-community/1: temperature is above 0; the same text may get another label on another day",
 		"policy patient-community/1: model has no date in its name; the processor may put another model behind it without a new version here",
-		"accounts[0]: no policy names account main; nothing is sent to it",
+		"accounts[0]: no policy file names account main; only texts under a policy that the ledger holds as approved may still go to it",
 		"accounts[0].project: is empty; after a change of the key, jobs that were made with the old key would be taken for another account's",
 		"submit.input_expiry: is shorter than 48h; a job that waits to be sent again may lose its input at the processor",
 		"submit.output_expiry: is shorter than 72h; results that nobody fetched over a weekend would be lost",

@@ -25,7 +25,7 @@ func (c *Config) Warnings(policies []reconcile.Policy) []string {
 	for i, a := range c.Accounts {
 		at := fmt.Sprintf("accounts[%d]", i)
 		if !slices.ContainsFunc(policies, func(p reconcile.Policy) bool { return p.Boundary.Account == a.Name }) {
-			warn("%s: no policy names account %s; nothing is sent to it", at, a.Name)
+			warn("%s: no policy file names account %s; only texts under a policy that the ledger holds as approved may still go to it", at, a.Name)
 		}
 		if a.Project == "" && !a.AllowLoopback {
 			warn("%s.project: is empty; after a change of the key, jobs that were made with the old key would be taken for another account's", at)
@@ -50,7 +50,7 @@ func (c *Config) warnSources(policies []reconcile.Policy, warn func(string, ...a
 			warn("%s.same_revision: is new_revision; an edit back to an earlier wording is taken for a redelivery", at)
 		}
 		if !slices.ContainsFunc(policies, func(p reconcile.Policy) bool { return p.ID == s.Policy }) {
-			warn("%s.policy: there is no file for policy %s; its reports are held until one is approved", at, s.Policy)
+			warn("%s.policy: there is no file for policy %s; its reports are held, unless the ledger holds an approved version of it", at, s.Policy)
 		}
 	}
 }

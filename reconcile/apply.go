@@ -13,7 +13,8 @@ import (
 const appliesPerRun = 1000
 
 // Apply makes the review records of extracted works. It needs the ledger only:
-// no provider is asked, and a second run finds nothing to do.
+// no provider is asked, and a second run finds nothing to do. While apply is
+// paused it does nothing.
 func (r *Reconciler) Apply(ctx context.Context, now time.Time) (Tally, error) {
 	var t Tally
 	for range appliesPerRun {
@@ -21,6 +22,10 @@ func (r *Reconciler) Apply(ctx context.Context, now time.Time) (Tally, error) {
 			return t, err
 		}
 		chunk, err := r.Store.ApplyExtracted(ctx, now, r.Settings.Chunk, Authority)
+		if errors.Is(err, ErrPaused) {
+			r.Log.Info().Str("pass", string(PassApply)).Msg("paused")
+			return t, nil
+		}
 		if err != nil {
 			return t, r.applyFailed(ctx, now, err)
 		}
@@ -38,11 +43,11 @@ func (r *Reconciler) Apply(ctx context.Context, now time.Time) (Tally, error) {
 	return t, nil
 }
 
-// applyFailed notes that the ledger refused to be written. Whether that was a
-// pause or a lost lease is told by the error alone.
+// applyFailed notes that the ledger refused to be written. A lost lease is told
+// by the error alone.
 func (r *Reconciler) applyFailed(ctx context.Context, now time.Time, err error) error {
 	err = fmt.Errorf("apply extracted works: %w", err)
-	for _, expected := range []error{ErrPaused, ErrLeaseLost, ErrUnknownCommit, context.Canceled, context.DeadlineExceeded} {
+	for _, expected := range []error{ErrLeaseLost, ErrUnknownCommit, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, expected) {
 			return err
 		}

@@ -241,8 +241,9 @@ func TestPauseOfApply(t *testing.T) {
 		x.consumed(0, 1, "spam")
 		pause := reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseApply, Actor: "anna", Reason: "r"}
 		x.must(x.Pause(t.Context(), x.Clock.Now(), pause))
-		if _, err := x.r.Apply(t.Context(), x.Clock.Now()); !errors.Is(err, reconcile.ErrPaused) {
-			t.Errorf("%v", err)
+		x.apply(nothing)
+		if !strings.Contains(x.logs.String(), `"pass":"apply","message":"paused"`) {
+			t.Error("the log says nothing of the pause")
 		}
 		x.events()
 		x.records(0)

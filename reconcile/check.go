@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -112,8 +111,7 @@ func (r *Reconciler) closeOverdue(ctx context.Context, now time.Time) (int64, er
 	if closed == 0 {
 		return 0, nil
 	}
-	// The roll is called even while apply is paused.
-	if _, err := r.Apply(ctx, now); err != nil && !errors.Is(err, ErrPaused) {
+	if _, err := r.Apply(ctx, now); err != nil {
 		return closed, fmt.Errorf("apply overdue reports: %w", err)
 	}
 	return closed, nil

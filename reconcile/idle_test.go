@@ -90,6 +90,26 @@ func TestF15_RunUntilIdleEndsAtAnUncertainSubmission(t *testing.T) {
 	})
 }
 
+func TestRunUntilIdleEndsWhileApplyIsPaused(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(3)
+		pause := reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseApply, Actor: "anna", Reason: "a test"}
+		if err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.untilIdle(nil); err != nil {
+			t.Fatal(err)
+		}
+		b.want("stages", "SELECT DISTINCT stage FROM works", "extracted")
+		if err := b.Resume(t.Context(), b.Clock.Now(), pause.Scope, pause.Stage, "anna", "done"); err != nil {
+			t.Fatal(err)
+		}
+		if tallies, err := b.untilIdle(nil); err != nil || tallies[reconcile.PassApply].Moved != 3 {
+			t.Errorf("resumed: tallies %+v, %v", tallies, err)
+		}
+	})
+}
+
 func TestRunUntilIdleStopsWhenTold(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.reports(2)

@@ -189,7 +189,7 @@ func TestHistoryNamesWhatHappensNext(t *testing.T) {
 	inJob := func(state reconcile.JobState, submission string) reconcile.ReportHistory {
 		return work(reconcile.StageCollected, func(w *reconcile.WorkView) {
 			w.Sent = []reconcile.SendView{{JobID: "old", JobState: reconcile.JobConsumed, Outcome: reconcile.ItemExpired},
-				{JobID: "j", JobState: state, Submission: submission, NextSubmit: &at, NextPoll: &at, NextConsume: &at}}
+				{JobID: "j", JobState: state, SubmissionID: "s", Submission: submission, SendBy: &at, NextSubmit: &at, NextPoll: &at, NextConsume: &at}}
 		})
 	}
 	record := func(r *reconcile.RecordView) reconcile.ReportHistory {
@@ -197,6 +197,14 @@ func TestHistoryNamesWhatHappensNext(t *testing.T) {
 	}
 	pause := func(stage reconcile.PausedStage, scope string) []reconcile.Pause {
 		return []reconcile.Pause{{Stage: stage, Scope: scope, Reason: "account_denied"}}
+	}
+	with := func(h reconcile.ReportHistory, kind reconcile.EventKind, subject string) reconcile.ReportHistory {
+		h.Findings = []reconcile.Finding{{Name: "other", Subject: subject}, {Name: kind.Name, Subject: subject}}
+		return h
+	}
+	resolved := func(h reconcile.ReportHistory) reconcile.ReportHistory {
+		h.Findings[1].ResolvedAt = &at
+		return h
 	}
 	for name, c := range map[string]struct {
 		h      reconcile.ReportHistory
@@ -217,12 +225,37 @@ func TestHistoryNamesWhatHappensNext(t *testing.T) {
 			"accepted", "collect adds it to a job, not before 2026-03-02T01:00:00Z"},
 		"pending, policy revoked": {work(reconcile.StagePending, func(w *reconcile.WorkView) { w.PolicyState = reconcile.PolicyRevoked }), nil,
 			"accepted", "waits for an operator: policy p/1 is revoked"},
-		"planning":   {inJob(reconcile.JobPlanning, ""), nil, "collected", "collect completes job j, and then submit sends it"},
-		"ready":      {inJob(reconcile.JobReady, ""), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
-		"refused":    {inJob(reconcile.JobReady, "rejected"), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
-		"on its way": {inJob(reconcile.JobReady, reconcile.SubmissionOpen), nil, "collected", "submit is sending job j"},
+		"pending, boundary mismatch": {with(work(reconcile.StagePending, nil), reconcile.EventBoundaryMismatch, "policy:p/1"), nil,
+			"accepted", "waits for an operator: boundary_mismatch of policy:p/1, see rollcall findings"},
+		"pending, boundary mismatch of another version": {with(work(reconcile.StagePending, nil), reconcile.EventBoundaryMismatch, "policy:p/2"), nil,
+			"accepted", "collect adds it to a job, not before 2026-03-02T01:00:00Z"},
+		"pending, boundary mismatch resolved": {resolved(with(work(reconcile.StagePending, nil), reconcile.EventBoundaryMismatch, "policy:p/1")), nil,
+			"accepted", "collect adds it to a job, not before 2026-03-02T01:00:00Z"},
+		"ready, boundary mismatch": {with(inJob(reconcile.JobReady, ""), reconcile.EventBoundaryMismatch, "job:j"), nil,
+			"collected", "waits for an operator: boundary_mismatch of job:j, see rollcall findings"},
+		"ready, text unreadable": {with(inJob(reconcile.JobReady, "rejected"), reconcile.EventTextUnreadable, "job:j"), nil,
+			"collected", "waits for an operator: text_unreadable of job:j, see rollcall findings"},
+		"submitted, account mismatch": {with(inJob(reconcile.JobSubmitted, "accepted"), reconcile.EventAccountMismatch, "job:j"), nil,
+			"submitted", "waits for an operator: account_mismatch of job:j, see rollcall findings"},
+		"submitted, vanished": {with(inJob(reconcile.JobSubmitted, "accepted"), reconcile.EventJobVanished, "job:j"), nil,
+			"submitted", "waits for an operator: job_vanished of job:j, see rollcall findings"},
+		"submitted, an earlier job vanished": {with(inJob(reconcile.JobSubmitted, "accepted"), reconcile.EventJobVanished, "job:old"), nil,
+			"submitted", "poll asks about job j at 2026-03-02T01:00:00Z"},
+		"submitted, unknown status": {with(inJob(reconcile.JobSubmitted, "accepted"), reconcile.EventUnknownStatus, "job:j"), nil,
+			"submitted", "poll asks about job j at 2026-03-02T01:00:00Z"},
+		"submitted, policy's boundary mismatch": {with(inJob(reconcile.JobSubmitted, "accepted"), reconcile.EventBoundaryMismatch, "policy:p/1"), nil,
+			"submitted", "poll asks about job j at 2026-03-02T01:00:00Z"},
+		"ended, account mismatch": {with(inJob(reconcile.JobEnded, "accepted"), reconcile.EventAccountMismatch, "job:j"), nil,
+			"ended", "waits for an operator: account_mismatch of job:j, see rollcall findings"},
+		"ended, results unreadable": {with(inJob(reconcile.JobEnded, "accepted"), reconcile.EventResultsUnreadable, "job:j"), nil,
+			"ended", "waits for an operator: results_unreadable of job:j, see rollcall findings"},
+		"planning": {inJob(reconcile.JobPlanning, ""), nil, "collected", "collect completes job j, and then submit sends it"},
+		"ready":    {inJob(reconcile.JobReady, ""), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
+		"refused":  {inJob(reconcile.JobReady, "rejected"), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
+		"on its way": {inJob(reconcile.JobReady, reconcile.SubmissionOpen), nil, "collected",
+			"a submission of job j is open until 2026-03-02T01:00:00Z; if nobody records its outcome by then, it is unknown and waits for an operator"},
 		"uncertain": {inJob(reconcile.JobReady, reconcile.SubmissionUncertain), nil,
-			"collected", "waits for an operator: nobody knows whether the provider has job j (rollcall job resolve j)"},
+			"collected", "waits for an operator: nobody knows whether the provider has job j; look for the metadata rc_submission=s there (rollcall job show j)"},
 		"ready, all paused": {inJob(reconcile.JobReady, ""), pause(reconcile.PauseDispatch, "all"),
 			"collected", "waits for an operator: dispatch is paused for all (account_denied)"},
 		"submitted":              {inJob(reconcile.JobSubmitted, "accepted"), nil, "submitted", "poll asks about job j at 2026-03-02T01:00:00Z"},

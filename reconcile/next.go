@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,8 +23,8 @@ const (
 	SubmissionUncertain = "uncertain" // open past its send deadline
 )
 
-// Conclude fills in the stage of the current revision and what happens next.
-// pauses are the active ones.
+// Conclude fills in the stage of the current revision and what happens next,
+// from its works and findings. pauses are the active ones.
 func (h *ReportHistory) Conclude(pauses []Pause) {
 	h.Stage, h.Next = h.conclude(pauses)
 }
@@ -40,13 +41,14 @@ func (h *ReportHistory) conclude(pauses []Pause) (stage, next string) {
 	if w == nil {
 		return reportUnaccounted, waitsForOperator + "the ledger holds neither a work nor a hold for its current revision"
 	}
+	o := outlook{WorkView: w, pauses: pauses, findings: h.Findings}
 	switch w.Stage {
 	case StagePending:
-		return reportAccepted, w.nextPending(pauses)
+		return reportAccepted, o.nextPending()
 	case StageCollected:
-		return w.nextCollected(pauses)
+		return o.nextCollected()
 	case StageExtracted:
-		if p := paused(pauses, PauseApply, ScopeAll); p != "" {
+		if p := o.paused(PauseApply, ScopeAll); p != "" {
 			return string(w.Stage), waitsForOperator + p
 		}
 		return string(w.Stage), "apply writes its record"
@@ -65,37 +67,54 @@ func (h *ReportHistory) currentWork() *WorkView {
 	return nil
 }
 
-func (w *WorkView) nextPending(pauses []Pause) string {
-	if p := w.dispatchStopped(pauses); p != "" {
-		return waitsForOperator + p
+// outlook is a work with what may stand in its way.
+type outlook struct {
+	*WorkView
+	pauses   []Pause
+	findings []Finding
+}
+
+func (o outlook) nextPending() string {
+	if stop := o.dispatchStopped(); stop != "" {
+		return waitsForOperator + stop
 	}
-	return "collect adds it to a job, not before " + at(&w.EligibleAt)
+	return "collect adds it to a job, not before " + at(&o.EligibleAt)
 }
 
 // dispatchStopped says why the work may not be sent, or "".
-func (w *WorkView) dispatchStopped(pauses []Pause) string {
-	if w.PolicyState != PolicyApproved {
-		return fmt.Sprintf("policy %s is %s", w.Policy, w.PolicyState)
+func (o outlook) dispatchStopped() string {
+	if o.PolicyState != PolicyApproved {
+		return fmt.Sprintf("policy %s is %s", o.Policy, o.PolicyState)
 	}
-	policy, _, _ := strings.Cut(w.Policy, "/")
-	return paused(pauses, PauseDispatch, ScopeAll, "account:"+w.Account, "policy:"+policy)
+	policy, _, _ := strings.Cut(o.Policy, "/")
+	if p := o.paused(PauseDispatch, ScopeAll, "account:"+o.Account, "policy:"+policy); p != "" {
+		return p
+	}
+	return o.found("policy:"+o.Policy, EventBoundaryMismatch)
 }
 
-func (w *WorkView) nextCollected(pauses []Pause) (stage, next string) {
-	s := w.openSend()
+func (o outlook) nextCollected() (stage, next string) {
+	s := o.openSend()
 	if s == nil {
 		return string(StageCollected), waitsForOperator + "the ledger calls it a member of a job and holds no such job"
 	}
+	job := "job:" + s.JobID
 	switch s.JobState {
 	case JobSubmitted:
-		if p := paused(pauses, PausePoll, ScopeAll); p != "" {
+		if p := o.paused(PausePoll, ScopeAll); p != "" {
 			return reportSubmitted, waitsForOperator + p
+		}
+		if f := o.found(job, EventAccountMismatch, EventJobVanished); f != "" {
+			return reportSubmitted, waitsForOperator + f
 		}
 		return reportSubmitted, fmt.Sprintf("poll asks about job %s at %s", s.JobID, at(s.NextPoll))
 	case JobEnded:
+		if f := o.found(job, EventAccountMismatch, EventResultsUnreadable); f != "" {
+			return reportEnded, waitsForOperator + f
+		}
 		return reportEnded, fmt.Sprintf("consume reads the results of job %s at %s", s.JobID, at(s.NextConsume))
 	case JobPlanning, JobReady:
-		return string(StageCollected), w.nextUnsent(s, pauses)
+		return string(StageCollected), o.nextUnsent(s)
 	default:
 		return string(StageCollected), waitsForOperator + fmt.Sprintf("job %s is %s and the work has no outcome", s.JobID, s.JobState)
 	}
@@ -111,15 +130,18 @@ func (w *WorkView) openSend() *SendView {
 	return nil
 }
 
-func (w *WorkView) nextUnsent(s *SendView, pauses []Pause) string {
+func (o outlook) nextUnsent(s *SendView) string {
 	switch s.Submission {
 	case SubmissionUncertain:
-		return waitsForOperator + fmt.Sprintf("nobody knows whether the provider has job %s (rollcall job resolve %s)", s.JobID, s.JobID)
+		return waitsForOperator + fmt.Sprintf("nobody knows whether the provider has job %s; look for the metadata rc_submission=%s there (rollcall job show %s)", s.JobID, s.SubmissionID, s.JobID)
 	case SubmissionOpen:
-		return fmt.Sprintf("submit is sending job %s", s.JobID)
+		return fmt.Sprintf("a submission of job %s is open until %s; if nobody records its outcome by then, it is unknown and waits for an operator", s.JobID, at(s.SendBy))
 	}
-	if p := w.dispatchStopped(pauses); p != "" {
-		return waitsForOperator + p
+	if stop := o.dispatchStopped(); stop != "" {
+		return waitsForOperator + stop
+	}
+	if f := o.found("job:"+s.JobID, EventBoundaryMismatch, EventTextUnreadable); f != "" {
+		return waitsForOperator + f
 	}
 	if s.JobState == JobPlanning {
 		return fmt.Sprintf("collect completes job %s, and then submit sends it", s.JobID)
@@ -141,12 +163,22 @@ func (w *WorkView) nextRecorded() string {
 }
 
 // paused says which of the scopes is paused for a stage, or "".
-func paused(pauses []Pause, stage PausedStage, scopes ...string) string {
-	for _, p := range pauses {
-		for _, scope := range scopes {
-			if p.Stage == stage && p.Scope == scope {
-				return fmt.Sprintf("%s is paused for %s (%s)", stage, scope, p.Reason)
-			}
+func (o outlook) paused(stage PausedStage, scopes ...string) string {
+	for _, p := range o.pauses {
+		if p.Stage == stage && slices.Contains(scopes, p.Scope) {
+			return fmt.Sprintf("%s is paused for %s (%s)", stage, p.Scope, p.Reason)
+		}
+	}
+	return ""
+}
+
+// found names the open finding of one of the kinds about a subject, or "". The
+// kinds are those that stop it for good; with others the passes go on.
+func (o outlook) found(subject string, kinds ...EventKind) string {
+	for _, f := range o.findings {
+		stops := slices.ContainsFunc(kinds, func(k EventKind) bool { return k.Name == f.Name })
+		if stops && f.Subject == subject && f.ResolvedAt == nil {
+			return f.Name + " of " + subject + ", see rollcall findings"
 		}
 	}
 	return ""

@@ -41,7 +41,7 @@ type ReportHistory struct {
 	Next            string         `json:"next"`  // what happens next, in one sentence
 	Revisions       []RevisionView `json:"revisions"`
 	Works           []WorkView     `json:"works"`
-	Findings        []Finding      `json:"findings"`
+	Findings        []Finding      `json:"findings"` // of the report and its works, and open ones of its policy and job while it is under way
 }
 
 // RevisionView is one accepted revision.
@@ -83,6 +83,7 @@ type SendView struct {
 	SubmissionID  string      `json:"submission_id,omitempty"`
 	Submission    string      `json:"submission_outcome,omitempty"` // "uncertain" while open past its deadline, "open" before
 	Evidence      string      `json:"evidence,omitempty"`           // what the outcome of the submission rests on
+	SendBy        *time.Time  `json:"send_by,omitempty"`            // when the submission is uncertain without an outcome
 	LeftAt        *time.Time  `json:"left_at,omitempty"`            // when its text may have left at the earliest: the intent
 	Processor     string      `json:"processor"`
 	Account       string      `json:"account"`

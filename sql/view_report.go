@@ -187,7 +187,7 @@ type sendRow struct {
 func (r sendRow) view(nowUS int64) reconcile.SendView {
 	v := reconcile.SendView{
 		JobID: r.JobID, JobState: reconcile.JobState(r.State), ProviderJobID: orEmpty(r.ProviderJobID),
-		SubmissionID: orEmpty(r.SubmissionID), Evidence: orEmpty(r.Evidence), LeftAt: timePointer(r.IntentUS),
+		SubmissionID: orEmpty(r.SubmissionID), Evidence: orEmpty(r.Evidence), SendBy: timePointer(r.DeadlineUS), LeftAt: timePointer(r.IntentUS),
 		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region,
 		NextSubmit: timePointer(r.NextSubmitUS), NextPoll: timePointer(r.NextPollUS), NextConsume: timePointer(r.NextConsumeUS),
 	}

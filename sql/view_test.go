@@ -308,3 +308,68 @@ func TestWorkloadNext(t *testing.T) {
 		}
 	})
 }
+
+// What stops the job or the policy of a report is told with the report, until
+// it is resolved or the report has moved on.
+func TestReportHistoryNamesWhatStopsItsJobOrPolicy(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx, r := t.Context(), openRaw(t, l.Address)
+		r.healthy()
+		r.insert("submissions", row{"submission_id": "open", "job_id": "j-ready", "send_deadline_us": startUS + minute})
+		for _, e := range []reconcile.Event{
+			{Name: "account_mismatch", Subject: "job:j-submitted", Severity: reconcile.Critical},
+			{Name: "results_unreadable", Subject: "job:j-ended", Severity: reconcile.Critical},
+			{Name: "boundary_mismatch", Subject: "policy:p/1", Severity: reconcile.Critical},
+		} {
+			if err := l.OpenFinding(ctx, l.Clock.Now(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stopped := map[string]string{
+			"pending": "waits for an operator: boundary_mismatch of policy:p/1, see rollcall findings",
+			"ready": "a submission of job j-ready is open until 2026-03-02T01:01:00Z; " +
+				"if nobody records its outcome by then, it is unknown and waits for an operator",
+			"sent":      "waits for an operator: account_mismatch of job:j-submitted, see rollcall findings",
+			"ended":     "waits for an operator: results_unreadable of job:j-ended, see rollcall findings",
+			"extracted": "apply writes its record",
+			"overdue":   "a person reviews it",
+		}
+		for id, next := range stopped {
+			if h := history(t, l, id); h.Next != next {
+				t.Errorf("%s: %s; want %s", id, h.Next, next)
+			}
+		}
+		for id, want := range map[string][]string{"sent": {"account_mismatch", "boundary_mismatch"}, "pending": {"boundary_mismatch"}, "overdue": nil, "done": nil} {
+			if got := findingNames(history(t, l, id).Findings); !slices.Equal(got, want) {
+				t.Errorf("findings of %s: %v, want %v", id, got, want)
+			}
+		}
+		for _, f := range findings(t, l, true) {
+			if err := l.ResolveFinding(ctx, l.Clock.Now(), f.ID, "anna", "mended"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if h := history(t, l, "sent"); len(h.Findings) != 0 || h.Next != "poll asks about job j-submitted at 2026-03-02T01:01:00Z" {
+			t.Errorf("after the findings were resolved: %s, %v", h.Next, h.Findings)
+		}
+	})
+}
+
+func history(t *testing.T, l *sqltest.Ledger, id string) reconcile.ReportHistory {
+	t.Helper()
+	h, err := l.ReportHistory(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// findingNames are the names of findings, sorted.
+func findingNames(found []reconcile.Finding) []string {
+	var out []string
+	for _, f := range found {
+		out = append(out, f.Name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -14,6 +14,8 @@ var (
 	// ErrMoved: the row is no longer in the state that the change starts from;
 	// somebody else was faster, and nothing was written.
 	ErrMoved = errors.New("moved on by somebody else")
+	// ErrAbandoned: nobody wants the job any more. It was given up and is final.
+	ErrAbandoned = errors.New("abandoned, since no member is wanted any more")
 	// ErrUnknownCommit: the database may or may not have committed. The caller
 	// must treat the change as not done and must not act on it; the next run
 	// finds out from the ledger.
@@ -85,8 +87,8 @@ type SubmitStore interface {
 	// an open submission.
 	ReadyJobs(ctx context.Context, now time.Time, limit int) ([]Job, error)
 	// CommitIntent commits that a job is about to be sent. Members that are no
-	// longer wanted become not_sent; a job without any other is abandoned
-	// (ErrMoved). ErrPaused, ErrNotApproved, ErrMoved, ErrUnknownCommit: do not send.
+	// longer wanted become not_sent; a job without any other is abandoned, which
+	// is committed (ErrAbandoned). ErrPaused, ErrNotApproved, ErrMoved, ErrUnknownCommit: do not send.
 	CommitIntent(ctx context.Context, now time.Time, in Intent) (Submission, error)
 	// RequestItems pages through the lines of a submission, in order, behind a
 	// line. A page may be shorter than limit; only an empty one is the end.

@@ -33,14 +33,25 @@ func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
 		switch {
 		case stops(ctx, err):
 			return tally, fmt.Errorf("submit job %s: %w", job.ID, errors.Join(ctx.Err(), err))
+		case errors.Is(err, ErrAbandoned):
+			tally.Moved++
+			r.Log.Info().Str("pass", string(PassSubmit)).Str("job_id", job.ID).Msg("job was given up: none of its members is wanted any more")
 		case err != nil:
 			tally.Failed++
-			r.Log.Warn().Err(err).Str("pass", string(PassSubmit)).Str("job_id", job.ID).Msg("job was not sent")
+			r.Log.Warn().Err(err).Str("pass", string(PassSubmit)).Str("job_id", job.ID).Msg(notSent(err))
 		case moved:
 			tally.Moved++
 		}
 	}
 	return tally, nil
+}
+
+// notSent says what an error means for the job.
+func notSent(err error) string {
+	if errors.Is(err, errUncertain) {
+		return "nobody knows whether the job was sent; nothing is sent again until that is settled"
+	}
+	return "job was not sent"
 }
 
 // stops says whether a pass cannot go on to the next row: it has lost its
@@ -53,7 +64,7 @@ func stops(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrUnknownCommit, errBoundary, errQuestion, errNotSent, errUncertain} {
+	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, errBoundary, errQuestion, errNotSent, errUncertain} {
 		if errors.Is(err, known) {
 			return false
 		}

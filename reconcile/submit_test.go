@@ -115,8 +115,10 @@ func TestF12_JobThatNobodyWantsIsAbandoned(t *testing.T) {
 		b.ready(2)
 		b.edit(1, 2)
 		b.edit(2, 2)
-		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
-		b.wantJobs("abandoned")
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+		if b.wantJobs("abandoned"); strings.Contains(b.log.String(), `"level":"warn"`) {
+			t.Errorf("an ordinary end is warned of: %s", b.log)
+		}
 		b.wantSubmissions()
 		b.want("stages", "SELECT DISTINCT stage FROM works", "pending")
 		if lines, _ := b.fake.TextsSeen(); lines > 0 {
@@ -224,6 +226,9 @@ func TestF15_OutcomeOfTheCreateIsUnknown(t *testing.T) {
 				b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
 				jobs++
 			}
+		}
+		if log := b.log.String(); strings.Contains(log, "job was not sent") || strings.Count(log, "nobody knows whether the job was sent") != jobs {
+			t.Errorf("the log must say that nobody knows: %s", log)
 		}
 		b.fake.Hooks.Create = nil
 		b.wantOpen(jobs, jobs)

@@ -123,7 +123,7 @@ func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.In
 		return reconcile.Submission{}, err
 	}
 	if sub.Lines == 0 {
-		return reconcile.Submission{}, fmt.Errorf("job %s was abandoned, since no member is wanted any more: %w", in.JobID, reconcile.ErrMoved)
+		return reconcile.Submission{}, fmt.Errorf("job %s: %w", in.JobID, reconcile.ErrAbandoned)
 	}
 	return sub, nil
 }

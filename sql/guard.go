@@ -16,6 +16,9 @@ var leaseInsertSQL string
 //go:embed query/lease_take.sql
 var leaseTakeSQL string
 
+//go:embed query/lease_get.sql
+var leaseGetSQL string
+
 //go:embed query/lease_hold.sql
 var leaseHoldSQL string
 
@@ -46,7 +49,7 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, now, unti
 		}
 		err := t.GetContext(ctx, &l.Fence, leaseTakeSQL, holder, micros(until), name, micros(now))
 		if errors.Is(err, errNoRows) {
-			return reconcile.ErrHeld
+			return t.heldBy(ctx, name)
 		}
 		return err
 	})
@@ -58,6 +61,24 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, now, unti
 		return reconcile.Lease{}, err
 	}
 	return l, nil
+}
+
+type leaseRow struct {
+	Name      string `db:"name"`
+	Holder    string `db:"holder"`
+	ExpiresUS int64  `db:"expires_us"`
+}
+
+// heldBy is ErrHeld with the holder's name, for the person who waits for it.
+func (t *tx) heldBy(ctx context.Context, name string) error {
+	var r leaseRow
+	if err := t.GetContext(ctx, &r, leaseGetSQL, name); err != nil {
+		return err
+	}
+	if r.Holder == "" { // it was given up between the two statements
+		return fmt.Errorf("%s: %w", name, reconcile.ErrHeld)
+	}
+	return fmt.Errorf("%s is held by %s until %s: %w", name, r.Holder, fromMicros(r.ExpiresUS).Format(time.RFC3339), reconcile.ErrHeld)
 }
 
 // ReleaseLease implements reconcile.GuardStore.

@@ -3,6 +3,7 @@ package sql_test
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ func TestLeaseHasOneHolder(t *testing.T) {
 		}
 		if _, err := l.AcquireLease(ctx, "pass:poll", "b", now, now.Add(time.Minute)); !errors.Is(err, reconcile.ErrHeld) {
 			t.Fatalf("a held lease was given away: %v", err)
+		} else if want := "pass:poll is held by a until 2026-03-02T01:01:00Z: another process has the lease"; !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
 		}
 		if err := l.Resume(reconcile.WithLease(ctx, first), now, "all", "poll", "a", "r"); !errors.Is(err, reconcile.ErrNotFound) {
 			t.Fatalf("a write under the lease: %v", err)

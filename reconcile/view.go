@@ -16,17 +16,28 @@ type Overview struct {
 	Jobs          map[JobState]int64 `json:"jobs"`
 	Records       map[string]int64   `json:"authoritative_records"` // by label, or by reason for unclassified ones
 	Uncertain     []UncertainView    `json:"uncertain_submissions"`
+	Open          []UncertainView    `json:"open_submissions"` // before their send deadline: on their way, or their process died
 	Pauses        []Pause            `json:"pauses"`
 	OpenFindings  int64              `json:"open_findings"`
-	NeedsDecision []Finding          `json:"needs_decision"` // open events of at least warning severity
+	Leases        []LeaseView        `json:"leases"`         // held ones
+	NeedsDecision []Finding          `json:"needs_decision"` // open findings of at least warning severity: some of each name, critical ones first
 	NextPoll      *time.Time         `json:"next_poll,omitempty"`
 }
 
-// UncertainView is a submission of which nobody knows whether the provider has it.
+// LeaseView is a lease that a process holds.
+type LeaseView struct {
+	Name   string    `json:"name"`
+	Holder string    `json:"holder"`
+	Until  time.Time `json:"until"`
+}
+
+// UncertainView is a submission without an outcome. Past SendBy nobody knows
+// whether the provider has it.
 type UncertainView struct {
 	SubmissionID string    `json:"submission_id"`
 	JobID        string    `json:"job_id"`
 	IntentAt     time.Time `json:"intent_at"`
+	SendBy       time.Time `json:"send_by"`
 	InputFileID  string    `json:"input_file_id,omitempty"`
 }
 

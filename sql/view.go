@@ -22,8 +22,11 @@ var overviewWorksSQL string
 //go:embed query/overview_jobs.sql
 var overviewJobsSQL string
 
-//go:embed query/overview_uncertain.sql
-var overviewUncertainSQL string
+//go:embed query/overview_submissions.sql
+var overviewSubmissionsSQL string
+
+//go:embed query/overview_leases.sql
+var overviewLeasesSQL string
 
 //go:embed query/overview_decisions.sql
 var overviewDecisionsSQL string
@@ -37,8 +40,11 @@ var viewNextSQL string
 //go:embed query/view_plan.sql
 var viewPlanSQL string
 
-// decisionLimit bounds how many open events an overview lists.
-const decisionLimit = 100
+// How many open findings an overview lists: of one name, and in all.
+const (
+	decisionsOfName = 10
+	decisionLimit   = 100
+)
 
 type nameCount struct {
 	Name string `db:"name"`
@@ -78,14 +84,17 @@ func (s *Store) Overview(ctx context.Context, now time.Time) (reconcile.Overview
 		for _, r := range records {
 			o.Records[orEmpty(r.What)] += r.N // a label may be called like a reason
 		}
-		if o.Uncertain, err = readUncertain(ctx, tx, now); err != nil {
+		if o.Uncertain, o.Open, err = readUnsettled(ctx, tx, now); err != nil {
 			return err
 		}
 		if o.Pauses, err = readPauses(ctx, tx); err != nil {
 			return err
 		}
+		if o.Leases, err = readLeases(ctx, tx, now); err != nil {
+			return err
+		}
 		var open []findingRow
-		if err := tx.SelectContext(ctx, &open, overviewDecisionsSQL, decisionLimit); err != nil {
+		if err := tx.SelectContext(ctx, &open, overviewDecisionsSQL, decisionsOfName, decisionLimit); err != nil {
 			return err
 		}
 		o.NeedsDecision = findings(open)
@@ -115,19 +124,39 @@ func readOverviewCounts(ctx context.Context, tx *sqlx.Tx, o *reconcile.Overview)
 	return nil
 }
 
-func readUncertain(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile.UncertainView, error) {
+// readUnsettled lists the submissions without an outcome: those past their send
+// deadline, and those before it.
+func readUnsettled(ctx context.Context, tx *sqlx.Tx, now time.Time) (uncertain, open []reconcile.UncertainView, err error) {
 	var rows []struct {
-		ID       string  `db:"submission_id"`
-		JobID    string  `db:"job_id"`
-		IntentUS int64   `db:"intent_us"`
-		FileID   *string `db:"input_file_id"`
+		ID         string  `db:"submission_id"`
+		JobID      string  `db:"job_id"`
+		IntentUS   int64   `db:"intent_us"`
+		DeadlineUS int64   `db:"send_deadline_us"`
+		FileID     *string `db:"input_file_id"`
 	}
-	if err := tx.SelectContext(ctx, &rows, overviewUncertainSQL, micros(now)); err != nil {
+	if err := tx.SelectContext(ctx, &rows, overviewSubmissionsSQL); err != nil {
+		return nil, nil, err
+	}
+	uncertain, open = []reconcile.UncertainView{}, []reconcile.UncertainView{}
+	for _, r := range rows {
+		v := reconcile.UncertainView{SubmissionID: r.ID, JobID: r.JobID, IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS), InputFileID: orEmpty(r.FileID)}
+		if submissionOutcome(nil, r.DeadlineUS, micros(now)) == reconcile.SubmissionUncertain {
+			uncertain = append(uncertain, v)
+		} else {
+			open = append(open, v)
+		}
+	}
+	return uncertain, open, nil
+}
+
+func readLeases(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile.LeaseView, error) {
+	var rows []leaseRow
+	if err := tx.SelectContext(ctx, &rows, overviewLeasesSQL, micros(now)); err != nil {
 		return nil, err
 	}
-	out := make([]reconcile.UncertainView, 0, len(rows))
+	out := make([]reconcile.LeaseView, 0, len(rows))
 	for _, r := range rows {
-		out = append(out, reconcile.UncertainView{SubmissionID: r.ID, JobID: r.JobID, IntentAt: fromMicros(r.IntentUS), InputFileID: orEmpty(r.FileID)})
+		out = append(out, reconcile.LeaseView{Name: r.Name, Holder: r.Holder, Until: fromMicros(r.ExpiresUS)})
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,9 @@ func TestOverviewCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		for name, expires := range map[string]int64{"pass:poll": startUS + minute, "pass:apply": startUS} {
+			r.insert("leases", row{"name": name, "holder": "host:1", "expires_us": expires})
+		}
 		got, err := l.Overview(t.Context(), l.Clock.Now())
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +48,9 @@ func TestOverviewCounts(t *testing.T) {
 			Jobs: map[reconcile.JobState]int64{reconcile.JobPlanning: 1, reconcile.JobReady: 1, reconcile.JobSubmitted: 1,
 				reconcile.JobEnded: 1, reconcile.JobConsumed: 1},
 			Records:      map[string]int64{"spam": 3, "refused": 1, "overdue": 1},
-			Uncertain:    []reconcile.UncertainView{{SubmissionID: "old", JobID: "j-ready", IntentAt: sqltest.Start, InputFileID: "file"}},
+			Uncertain:    []reconcile.UncertainView{{SubmissionID: "old", JobID: "j-ready", IntentAt: sqltest.Start, SendBy: sqltest.Start.Add(-time.Minute), InputFileID: "file"}},
+			Open:         []reconcile.UncertainView{{SubmissionID: "new", JobID: "j-planning", IntentAt: sqltest.Start, SendBy: poll}},
+			Leases:       []reconcile.LeaseView{{Name: "pass:poll", Holder: "host:1", Until: poll}},
 			Pauses:       []reconcile.Pause{},
 			OpenFindings: 2, NextPoll: &poll,
 		}
@@ -57,12 +63,50 @@ func TestOverviewCounts(t *testing.T) {
 func TestOverviewOfAnEmptyLedger(t *testing.T) {
 	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
 		got, err := l.Overview(t.Context(), l.Clock.Now())
-		if err != nil || got.Reports != 0 || got.NextPoll != nil || got.Works == nil || got.Uncertain == nil {
+		if err != nil || got.Reports != 0 || got.NextPoll != nil || got.Works == nil || got.Uncertain == nil ||
+			got.Open == nil || got.Leases == nil || got.NeedsDecision == nil {
 			t.Errorf("%+v, %v", got, err)
 		}
 		load, err := l.Workload(t.Context(), l.Clock.Now())
 		if err != nil || load.Next != nil || load.Plan == nil {
 			t.Errorf("%+v, %v", load, err)
+		}
+	})
+}
+
+// An operator must see a broken invariant as well as an event, and the one
+// among many of the other.
+func TestOverviewListsFindingsOfBothKinds(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx, now := t.Context(), l.Clock.Now()
+		r := openRaw(t, l.Address)
+		for i := range 200 {
+			r.insert("findings", row{"finding_id": fmt.Sprintf("f%03d", i), "name": "report_missing_record", "kind": "invariant",
+				"subject": fmt.Sprint("report:", i), "severity": "critical", "opened_us": startUS + int64(i)})
+		}
+		for _, inv := range []reconcile.Invariant{{Name: "policy_pending", Severity: reconcile.Warning}, {Name: "told", Severity: reconcile.Notice}} {
+			if _, _, err := l.SaveBreaches(ctx, now, inv, []reconcile.Breach{{Subject: "source:a/b"}}, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.OpenFinding(ctx, now, reconcile.Event{Name: "job_vanished", Subject: "job:j", Severity: reconcile.Critical}); err != nil {
+			t.Fatal(err)
+		}
+		o, err := l.Overview(ctx, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range o.NeedsDecision {
+			got = append(got, f.Name+" "+f.Subject)
+		}
+		var want []string
+		for i := range 10 {
+			want = append(want, fmt.Sprint("report_missing_record report:", 199-i))
+		}
+		want = append(want, "job_vanished job:j", "policy_pending source:a/b")
+		if diff := cmp.Diff(want, got); diff != "" || o.OpenFindings != 203 {
+			t.Errorf("%d open; decisions (-want +got):\n%s", o.OpenFindings, diff)
 		}
 	})
 }

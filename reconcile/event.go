@@ -68,16 +68,23 @@ var (
 		"the ledger refused review records; their extraction is complete and is not repeated",
 		"look at the error in the log of the apply pass and at the rights of its database role; apply goes on by itself once the cause is gone"}
 	EventJobRefused = EventKind{"job_refused", Warning,
-		"the provider refused the request file of a job as a whole; its items are tried again or given to a person",
+		"the provider refused a job as a whole: either to make it, and it is sent again later, or its request file, and its items are tried again or given to a person",
 		"rollcall job show JOB names the provider's codes"}
+	EventJobNotSent = EventKind{"job_not_sent", Warning,
+		"a job could not be handed over to the provider several times in a row; it is tried again with growing waits",
+		"rollcall job show JOB names the last answers; check the provider's status, the account's base_url and the network"}
 )
 
 // EventKinds lists every event.
 func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
 		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
-		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused}
+		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent}
 }
+
+// BrakeKinds are the events with which dispatch to an account is paused. Their
+// subject is the pause's scope, and resuming dispatch there is their answer.
+func BrakeKinds() []EventKind { return []EventKind{EventAccountDenied, EventOutOfCredit} }
 
 func (k EventKind) event(subject, detail string) Event {
 	return Event{Name: k.Name, Subject: subject, Severity: k.Severity, Detail: detail}
@@ -88,6 +95,16 @@ func (r *Reconciler) raise(ctx context.Context, now time.Time, kind EventKind, s
 	e := kind.event(subject, detail)
 	r.logEvents(e)
 	return r.Store.OpenFinding(ctx, now, e)
+}
+
+// settle resolves the open finding of an event whose cause is gone, if there is
+// one. A person need not look any more.
+func (r *Reconciler) settle(ctx context.Context, now time.Time, kind EventKind, subject, resolution string) error {
+	settled, err := r.Store.SettleEvent(ctx, now, kind.Name, subject, resolution)
+	if settled {
+		r.Log.Info().Str("finding", kind.Name).Str("subject", subject).Msg("resolved: " + resolution)
+	}
+	return err
 }
 
 // logEvents logs what was, or is about to be, opened as findings.

@@ -179,6 +179,9 @@ type CheckStore interface {
 	// ResolveFinding closes an open event. ErrNotFound; ErrMoved for an
 	// invariant, which only the check closes.
 	ResolveFinding(ctx context.Context, now time.Time, id, actor, reason string) error
+	// SettleEvent resolves the open event of a name and subject, and says whether
+	// there was one. An invariant is left alone.
+	SettleEvent(ctx context.Context, now time.Time, name, subject, resolution string) (settled bool, err error)
 }
 
 // PolicyStore keeps policy versions and the decisions about them.
@@ -203,7 +206,8 @@ type GuardStore interface {
 	// Pause stops a stage within a scope. When it returns, no later
 	// transaction of that stage commits. Again changes nothing.
 	Pause(ctx context.Context, now time.Time, p Pause) error
-	// Resume lifts a pause. ErrNotFound.
+	// Resume lifts a pause; that of dispatch resolves the open BrakeKinds of
+	// the same scope. ErrNotFound.
 	Resume(ctx context.Context, now time.Time, scope string, stage PausedStage, actor, reason string) error
 	// Pauses lists the active pauses.
 	Pauses(ctx context.Context) ([]Pause, error)

@@ -309,6 +309,50 @@ func TestF20_AttemptsGrowApart(t *testing.T) {
 	})
 }
 
+func TestF20_JobThatIsRefusedAgainAndAgainIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hooks  fake.Hooks
+		detail string
+	}{
+		"upload": {fake.Hooks{Upload: func(string) (bool, error) { return false, answer("upload", batch.Temporary, 0, "") }}, "upload: temporary"},
+		"create": {fake.Hooks{Create: func(batch.Creation) (bool, error) { return false, answer("create", batch.Temporary, 503, "") }}, "create: temporary, HTTP 503"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.ready(1)
+				b.fake.Hooks = tc.hooks
+				for attempt := 1; attempt <= 4; attempt++ {
+					b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+					if attempt < 3 {
+						b.wantFindings()
+					}
+					b.Clock.Advance(time.Hour)
+				}
+				b.want("finding", "SELECT name || ' ' || detail || ' ' || CAST(seen AS TEXT) FROM findings WHERE resolved_us IS NULL",
+					"job_not_sent 4 submissions; the last one: "+tc.detail+" 2")
+				b.fake.Hooks = fake.Hooks{}
+				b.wantTally("accepted", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+				b.want("resolved", "SELECT name || ': ' || resolution FROM findings", "job_not_sent: a later submission was accepted")
+			})
+		})
+	}
+}
+
+// A process that is told to end does not make its job a refused one.
+func TestJobThatWasCutOffIsNotCalledRefused(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		for range 4 {
+			ctx, stop := context.WithCancel(t.Context())
+			b.fake.Hooks.Upload = func(string) (bool, error) { stop(); return true, nil }
+			if _, err := b.r.Submit(ctx, b.Clock.Now()); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		}
+		b.wantFindings()
+	})
+}
+
 func TestF20_RefusedAccountIsPaused(t *testing.T) {
 	for _, op := range []string{"upload", "create"} {
 		for finding, kind := range map[string]batch.Kind{"account_denied": batch.Denied, "out_of_credit": batch.OutOfCredit} {

@@ -16,6 +16,12 @@ var findingOpenSQL string
 //go:embed query/finding_resolve.sql
 var findingResolveSQL string
 
+//go:embed query/finding_settle.sql
+var findingSettleSQL string
+
+//go:embed query/finding_answer.sql
+var findingAnswerSQL string
+
 //go:embed query/finding_get.sql
 var findingGetSQL string
 
@@ -82,6 +88,26 @@ func (t *tx) openFindings(ctx context.Context, now time.Time, events []reconcile
 	return nil
 }
 
+// answerFindings closes the open events about a subject that what the
+// transaction does is the answer to.
+func (t *tx) answerFindings(ctx context.Context, now time.Time, kinds []reconcile.EventKind, subject, actor, reason string) error {
+	for _, k := range kinds {
+		err := changedOne(t.ExecContext(ctx, findingAnswerSQL, micros(now), actor, reason, k.Name, subject))
+		if errors.Is(err, reconcile.ErrMoved) {
+			continue // none is open
+		}
+		if err != nil {
+			return fmt.Errorf("resolve finding %s: %w", k.Name, err)
+		}
+		t.auditResolved(k.Name, subject, actor, reason)
+	}
+	return nil
+}
+
+func (t *tx) auditResolved(name, subject, actor, reason string) {
+	t.audit("finding_resolve", subject, fmt.Sprintf("%s by %s: %s", name, actor, reason))
+}
+
 // OpenFinding implements reconcile.CheckStore.
 func (s *Store) OpenFinding(ctx context.Context, now time.Time, e reconcile.Event) error {
 	return s.write(ctx, "open finding", func(ctx context.Context, t *tx) error { return t.openFinding(ctx, now, e) })
@@ -125,7 +151,24 @@ func (s *Store) ResolveFinding(ctx context.Context, now time.Time, id, actor, re
 		if err := changedOne(t.ExecContext(ctx, findingResolveSQL, micros(now), actor, reason, id)); err != nil {
 			return fmt.Errorf("finding %s: %w", id, err)
 		}
-		t.audit("finding_resolve", f.Subject, fmt.Sprintf("%s by %s: %s", f.Name, actor, reason))
+		t.auditResolved(f.Name, f.Subject, actor, reason)
 		return nil
 	})
+}
+
+// SettleEvent implements reconcile.CheckStore.
+func (s *Store) SettleEvent(ctx context.Context, now time.Time, name, subject, resolution string) (settled bool, err error) {
+	err = s.write(ctx, "settle event", func(ctx context.Context, t *tx) error {
+		err := changedOne(t.ExecContext(ctx, findingSettleSQL, micros(now), s.opts.Actor, resolution, name, subject))
+		if errors.Is(err, reconcile.ErrMoved) {
+			return nil // none is open
+		}
+		if err != nil {
+			return err
+		}
+		settled = true
+		t.audit("finding_resolve", subject, name+": "+resolution)
+		return nil
+	})
+	return settled && err == nil, err
 }

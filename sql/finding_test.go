@@ -45,6 +45,34 @@ func TestFindingOpensCountsAndCloses(t *testing.T) {
 	})
 }
 
+func TestSettleEventResolvesNoOther(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx, now := t.Context(), l.Clock.Now()
+		for _, subject := range []string{"job:a", "job:b"} {
+			if err := l.OpenFinding(ctx, now, reconcile.Event{Name: "job_not_sent", Subject: subject, Severity: reconcile.Warning}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		inv := reconcile.Invariant{Name: "job_overdue", Severity: reconcile.Warning}
+		if _, _, err := l.SaveBreaches(ctx, now, inv, []reconcile.Breach{{Subject: "job:a"}}, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name, subject string
+			settled       bool
+		}{{"job_not_sent", "job:a", true}, {"job_not_sent", "job:a", false}, {"job_not_sent", "job:c", false}, {"job_overdue", "job:a", false}} {
+			if settled, err := l.SettleEvent(ctx, now, c.name, c.subject, "accepted"); err != nil || settled != c.settled {
+				t.Errorf("%s of %s: %v, %v", c.name, c.subject, settled, err)
+			}
+		}
+		for _, f := range findings(t, l, false) {
+			if got, want := f.Resolution, map[bool]string{true: "accepted"}[f.Name == "job_not_sent" && f.Subject == "job:a"]; got != want {
+				t.Errorf("%s of %s: resolution %q, want %q", f.Name, f.Subject, got, want)
+			}
+		}
+	})
+}
+
 func findings(t *testing.T, l *sqltest.Ledger, openOnly bool) []reconcile.Finding {
 	t.Helper()
 	got, err := l.Findings(t.Context(), openOnly, 1000)

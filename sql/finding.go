@@ -16,9 +16,6 @@ var findingOpenSQL string
 //go:embed query/finding_resolve.sql
 var findingResolveSQL string
 
-//go:embed query/finding_settle.sql
-var findingSettleSQL string
-
 //go:embed query/finding_answer.sql
 var findingAnswerSQL string
 
@@ -159,7 +156,7 @@ func (s *Store) ResolveFinding(ctx context.Context, now time.Time, id, actor, re
 // SettleEvent implements reconcile.CheckStore.
 func (s *Store) SettleEvent(ctx context.Context, now time.Time, name, subject, resolution string) (settled bool, err error) {
 	err = s.write(ctx, "settle event", func(ctx context.Context, t *tx) error {
-		err := changedOne(t.ExecContext(ctx, findingSettleSQL, micros(now), s.opts.Actor, resolution, name, subject))
+		err := changedOne(t.ExecContext(ctx, findingAnswerSQL, micros(now), s.opts.Actor, resolution, name, subject))
 		if errors.Is(err, reconcile.ErrMoved) {
 			return nil // none is open
 		}
@@ -167,7 +164,7 @@ func (s *Store) SettleEvent(ctx context.Context, now time.Time, name, subject, r
 			return err
 		}
 		settled = true
-		t.audit("finding_resolve", subject, name+": "+resolution)
+		t.auditResolved(name, subject, s.opts.Actor, resolution)
 		return nil
 	})
 	return settled && err == nil, err

@@ -156,7 +156,10 @@ func (s *Store) Resume(ctx context.Context, now time.Time, scope string, stage r
 			return err
 		}
 		t.audit("resume", scope+" "+string(stage), fmt.Sprintf("by %s: %s", actor, reason))
-		return nil
+		if stage != reconcile.PauseDispatch {
+			return nil
+		}
+		return t.answerFindings(ctx, now, reconcile.BrakeKinds(), scope, actor, reason)
 	})
 }
 

@@ -3,6 +3,7 @@ package sql_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,4 +135,55 @@ func TestMissingLedgerIsNotMade(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who resumes an account has answered why it was paused: nothing is left that
+// waits for a decision.
+func TestResumeResolvesWhatPausedTheAccount(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx, now := t.Context(), l.Clock.Now()
+		event := func(name, subject string) reconcile.Event {
+			return reconcile.Event{Name: name, Subject: subject, Severity: reconcile.Critical}
+		}
+		for _, e := range []reconcile.Event{
+			event("account_denied", "account:a"), event("out_of_credit", "account:a"),
+			event("account_denied", "account:b"), event("job_vanished", "account:a"),
+		} {
+			if err := l.OpenFinding(ctx, now, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, p := range []reconcile.Pause{{Scope: "account:a", Stage: reconcile.PauseDispatch}, {Scope: "account:a", Stage: reconcile.PauseIntake}} {
+			p.Actor, p.Reason = "rollcall", "account_denied"
+			if err := l.Pause(ctx, now, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Resume(ctx, now, "account:a", reconcile.PauseIntake, "anna", "another stage"); err != nil {
+			t.Fatal(err)
+		}
+		if open := findings(t, l, true); len(open) != 4 {
+			t.Fatalf("the brake still holds, and open is only %+v", open)
+		}
+		later := now.Add(time.Minute)
+		if err := l.Resume(ctx, later, "account:a", reconcile.PauseDispatch, "anna", "key mended"); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range findings(t, l, false) {
+			answered := f.Subject == "account:a" && f.Name != "job_vanished"
+			if (f.ResolvedAt != nil) != answered {
+				t.Errorf("%s of %s: resolved at %v", f.Name, f.Subject, f.ResolvedAt)
+			}
+			if answered && (f.ResolvedBy != "anna" || f.Resolution != "key mended" || !f.ResolvedAt.Equal(later)) {
+				t.Errorf("%s: by %q with %q at %v", f.Name, f.ResolvedBy, f.Resolution, f.ResolvedAt)
+			}
+		}
+		if got := openRaw(t, l.Address).lines(`SELECT subject || ' ' || detail FROM audit_events WHERE kind = 'finding_resolve' ORDER BY seq`); !slices.Equal(got,
+			[]string{"account:a account_denied by anna: key mended", "account:a out_of_credit by anna: key mended"}) {
+			t.Errorf("audit: %q", got)
+		}
+		if err := l.Resume(ctx, later, "account:a", reconcile.PauseDispatch, "anna", "again"); !errors.Is(err, reconcile.ErrNotFound) {
+			t.Errorf("resumed again: %v", err)
+		}
+	})
 }

@@ -137,13 +137,16 @@ func (s *Store) ResolveFinding(ctx context.Context, now time.Time, id, actor, re
 		var f findingRow
 		err := t.GetContext(ctx, &f, findingGetSQL, id)
 		if errors.Is(err, errNoRows) {
-			return fmt.Errorf("finding %s: %w", id, reconcile.ErrNotFound)
+			return fmt.Errorf("finding %q: %w", id, reconcile.ErrNotFound)
 		}
 		if err != nil {
 			return err
 		}
-		if f.Kind == "invariant" {
-			return fmt.Errorf("finding %s is a broken invariant, which closes when the check no longer sees it: %w", id, reconcile.ErrMoved)
+		switch {
+		case f.ResolvedUS != nil:
+			return fmt.Errorf("%w: finding %s, %s, was resolved at %s by %s", reconcile.ErrRefused, id, f.Name, fromMicros(*f.ResolvedUS).Format(time.RFC3339), orEmpty(f.ResolvedBy))
+		case f.Kind == "invariant":
+			return fmt.Errorf("%w: finding %s, %s, is a broken invariant; it closes by itself when the check no longer sees it", reconcile.ErrRefused, id, f.Name)
 		}
 		if err := changedOne(t.ExecContext(ctx, findingResolveSQL, micros(now), actor, reason, id)); err != nil {
 			return fmt.Errorf("finding %s: %w", id, err)

@@ -16,6 +16,9 @@ var (
 	ErrMoved = errors.New("moved on by somebody else")
 	// ErrAbandoned: nobody wants the job any more. It was given up and is final.
 	ErrAbandoned = errors.New("abandoned, since no member is wanted any more")
+	// ErrRefused: what is asked for is not to be done, now or later. Nothing was
+	// written, and the error says why.
+	ErrRefused = errors.New("refused")
 	// ErrUnknownCommit: the database may or may not have committed. The caller
 	// must treat the change as not done and must not act on it; the next run
 	// finds out from the ledger.
@@ -176,8 +179,8 @@ type CheckStore interface {
 	Findings(ctx context.Context, openOnly bool, limit int) ([]Finding, error)
 	// OpenEvents lists the open findings that no invariant closes, newest first.
 	OpenEvents(ctx context.Context, limit int) ([]Finding, error)
-	// ResolveFinding closes an open event. ErrNotFound; ErrMoved for an
-	// invariant, which only the check closes.
+	// ResolveFinding closes an open event. ErrNotFound; ErrRefused for an
+	// invariant, which only the check closes, and for what is resolved already.
 	ResolveFinding(ctx context.Context, now time.Time, id, actor, reason string) error
 	// SettleEvent resolves the open event of a name and subject, and says whether
 	// there was one. An invariant is left alone.
@@ -191,8 +194,9 @@ type PolicyStore interface {
 	// Policy is one version, or ErrNotFound.
 	Policy(ctx context.Context, key PolicyKey) (PolicyVersion, error)
 	// ApprovePolicy stores a version with its boundary and a decision about it.
-	// A version whose stored text differs is ErrMoved: a changed text needs a
-	// new version number. Again by the same actor changes nothing.
+	// ErrRefused: its stored text differs, and a changed text needs a new version
+	// number; it was revoked; or a higher version is approved and stays in force.
+	// Again by the same actor changes nothing.
 	ApprovePolicy(ctx context.Context, now time.Time, p PolicyVersion, actor, reason, evidenceRef string) error
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,10 +47,11 @@ func (s *Store) read(ctx context.Context, name string, fn func(ctx context.Conte
 		return fmt.Errorf("%s: begin: %w", name, scrub(err))
 	}
 	defer func() { _ = inner.Rollback() }() // it wrote nothing
-	if err := fn(ctx, inner); err != nil {
-		return fmt.Errorf("%s: %w", name, scrub(err))
+	err = fn(ctx, inner)
+	if err == nil || errors.Is(err, reconcile.ErrNotFound) {
+		return err // which says what is not there
 	}
-	return nil
+	return fmt.Errorf("%s: %w", name, scrub(err))
 }
 
 // CloseOverdue implements reconcile.CheckStore.

@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,8 @@ func TestFindingOpensCountsAndCloses(t *testing.T) {
 		if err := l.ResolveFinding(ctx, l.Clock.Now(), got[0].ID, "anna", "asked the provider"); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.ResolveFinding(ctx, l.Clock.Now(), got[0].ID, "anna", "again"); !errors.Is(err, reconcile.ErrMoved) {
+		if err := l.ResolveFinding(ctx, l.Clock.Now(), got[0].ID, "anna", "again"); !errors.Is(err, reconcile.ErrRefused) ||
+			!strings.HasSuffix(err.Error(), "refused: finding "+got[0].ID+", job_vanished, was resolved at 2026-03-02T01:03:00Z by anna") {
 			t.Errorf("a resolved finding was resolved again: %v", err)
 		}
 		if open := findings(t, l, true); len(open) != 0 {
@@ -69,6 +71,28 @@ func TestSettleEventResolvesNoOther(t *testing.T) {
 			if got, want := f.Resolution, map[bool]string{true: "accepted"}[f.Name == "job_not_sent" && f.Subject == "job:a"]; got != want {
 				t.Errorf("%s of %s: resolution %q, want %q", f.Name, f.Subject, got, want)
 			}
+		}
+	})
+}
+
+func TestFindingOfAnInvariantClosesByItself(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx, now := t.Context(), l.Clock.Now()
+		inv := reconcile.Invariant{Name: "policy_pending", Severity: reconcile.Warning}
+		if _, _, err := l.SaveBreaches(ctx, now, inv, []reconcile.Breach{{Subject: "source:a/b"}}, true); err != nil {
+			t.Fatal(err)
+		}
+		id := findings(t, l, true)[0].ID
+		err := l.ResolveFinding(ctx, now, id, "anna", "go away")
+		want := "refused: finding " + id + ", policy_pending, is a broken invariant; it closes by itself when the check no longer sees it"
+		if !errors.Is(err, reconcile.ErrRefused) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if open := findings(t, l, true); len(open) != 1 {
+			t.Errorf("open: %+v", open)
+		}
+		if _, _, err := l.SaveBreaches(ctx, now, inv, nil, true); err != nil || len(findings(t, l, true)) != 0 {
+			t.Errorf("it is still open when the check no longer sees it: %v", err)
 		}
 	})
 }

@@ -18,6 +18,9 @@ var policyListSQL string
 //go:embed query/policy_get.sql
 var policyGetSQL string
 
+//go:embed query/policy_newest.sql
+var policyNewestSQL string
+
 //go:embed query/policy_insert.sql
 var policyInsertSQL string
 
@@ -94,15 +97,8 @@ func (s *Store) ApprovePolicy(ctx context.Context, now time.Time, p reconcile.Po
 			string(p.Authority), string(p.Review.OnDue), micros(now)); err != nil {
 			return err
 		}
-		var stored policyRow
-		if err := t.GetContext(ctx, &stored, s.dialect.locked(policyGetSQL, forUpdate), p.ID, p.Version); err != nil {
+		if err := t.approvable(ctx, p); err != nil {
 			return err
-		}
-		if stored.SpecMAC != p.SpecMAC {
-			return fmt.Errorf("policy %s is in the ledger with another text; give the changed one a new version: %w", p.Key(), reconcile.ErrMoved)
-		}
-		if stored.State == string(reconcile.PolicyRevoked) {
-			return fmt.Errorf("policy %s was revoked; give it a new version to approve it again: %w", p.Key(), reconcile.ErrMoved)
 		}
 		res, err := t.ExecContext(ctx, policyDecisionInsertSQL, p.ID, p.Version, "approve", actor, reason, evidenceRef, p.SpecMAC, micros(now))
 		if err != nil {
@@ -117,4 +113,29 @@ func (s *Store) ApprovePolicy(ctx context.Context, now time.Time, p reconcile.Po
 		t.audit("policy_approve", "policy:"+p.Key().String(), fmt.Sprintf("by %s: %s", actor, reason))
 		return nil
 	})
+}
+
+// approvable is ErrRefused for a version that must not be approved.
+func (t *tx) approvable(ctx context.Context, p reconcile.PolicyVersion) error {
+	var stored policyRow
+	if err := t.GetContext(ctx, &stored, t.store.dialect.locked(policyGetSQL, forUpdate), p.ID, p.Version); err != nil {
+		return err
+	}
+	var of struct {
+		Newest   int64 `db:"newest"`
+		Approved int64 `db:"approved"`
+	}
+	if err := t.GetContext(ctx, &of, policyNewestSQL, p.ID); err != nil {
+		return err
+	}
+	switch {
+	case of.Approved > p.Version:
+		return fmt.Errorf("%w: policy %s: %s is approved and stays in force; give the old text a new version, %d",
+			reconcile.ErrRefused, p.Key(), policyName(p.ID, of.Approved), of.Newest+1)
+	case stored.SpecMAC != p.SpecMAC:
+		return fmt.Errorf("%w: policy %s is in the ledger with another text; give the changed one a new version, %d", reconcile.ErrRefused, p.Key(), of.Newest+1)
+	case stored.State == string(reconcile.PolicyRevoked):
+		return fmt.Errorf("%w: policy %s was revoked; give it a new version, %d, to approve it again", reconcile.ErrRefused, p.Key(), of.Newest+1)
+	}
+	return nil
 }

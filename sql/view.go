@@ -246,7 +246,7 @@ func workOfCustomID(id string) string {
 // notFound says which row is not there.
 func notFound(what, id string, err error) error {
 	if errors.Is(err, errNoRows) {
-		return fmt.Errorf("%s %s: %w", what, id, reconcile.ErrNotFound)
+		return fmt.Errorf("%s %q: %w", what, id, reconcile.ErrNotFound)
 	}
 	return err
 }

@@ -268,7 +268,7 @@ func TestJobsAndJobHistory(t *testing.T) {
 		if h.JobID != "j-consumed" || h.Items != 6 || h.Policy != "p/1" || len(h.Findings) != 1 {
 			t.Errorf("%+v", h)
 		}
-		if _, err := l.JobHistory(ctx, "nobody"); !errors.Is(err, reconcile.ErrNotFound) {
+		if _, err := l.JobHistory(ctx, "nobody"); !errors.Is(err, reconcile.ErrNotFound) || err.Error() != `job "nobody": not found` {
 			t.Errorf("an unknown job: %v", err)
 		}
 	})

@@ -276,6 +276,7 @@ func TestHistoryNamesWhatHappensNext(t *testing.T) {
 			if c.h.Stage != c.stage || c.h.Next != c.next {
 				t.Errorf("%s: %q\nwant %s: %q", c.h.Stage, c.h.Next, c.stage, c.next)
 			}
+			checkCommands(t, c.h.Next)
 		})
 	}
 }

@@ -14,65 +14,75 @@ type EventKind struct {
 	Remedy   string
 }
 
+// How a finding of an event is closed: each remedy ends with one of them, as it
+// is to be typed.
+const (
+	thenResolve = `; then run: rollcall findings resolve ID --reason "…"`
+	thenResume  = `; then run: rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
+)
+
 // The events, by name.
 var (
 	EventRevisionConflict = EventKind{"revision_conflict", Warning,
 		"a source sent other content under a revision that the ledger already has; the new content was refused",
-		"ask the source for a higher revision, or configure it with same_revision: new_revision; then resolve the finding"}
+		"ask the source for a higher revision, or configure it with same_revision: new_revision" + thenResolve}
 	EventAccountDenied = EventKind{"account_denied", Critical,
 		"the provider refuses this account; dispatch to it is paused",
-		"check the key, the project and the region of the account, then run: rollcall resume --scope account:NAME --stage dispatch"}
+		"check the key, the project and the region of the account" + thenResume}
 	EventOutOfCredit = EventKind{"out_of_credit", Critical,
 		"the account's money or quota is used up; dispatch to it is paused",
-		"top the account up, then run: rollcall resume --scope account:NAME --stage dispatch"}
+		"top the account up" + thenResume}
 	EventAccountMismatch = EventKind{"account_mismatch", Critical,
 		"no configured account is the one that this job was sent to, so it cannot be asked about; nothing is sent again",
-		"configure the account that the job belongs to beside the new one until its jobs are consumed"}
+		"was the account's key exchanged, where no project is configured, or its project? put the old one back, " +
+			"or configure it as another account beside the new one, until its jobs are consumed" + thenResolve}
 	EventBoundaryMismatch = EventKind{"boundary_mismatch", Critical,
 		"a policy's boundary does not match the configured account; its works are not sent",
-		"correct the account in the configuration, or approve a new version of the policy"}
+		`correct the account in the configuration, or give the policy a new version and run: rollcall policy approve NAME --reason "…"` + thenResolve}
 	EventTextUnreadable = EventKind{"text_unreadable", Critical,
 		"a text in the ledger cannot be decrypted, so the job that it is a member of is not sent",
-		"restore the keyring that belongs to this ledger; if the keyring is whole, the database was changed by another program"}
+		"restore the keyring that belongs to this ledger; if the keyring is whole, the database was changed by another program" + thenResolve}
 	EventJobVanished = EventKind{"job_vanished", Critical,
 		"the provider no longer knows a job that it accepted; its items stay open and are not sent again",
-		"ask the provider; the job's items can be tried again only after an operator has decided"}
+		"was the account's key or project exchanged? put the old one back; otherwise ask the provider; " +
+			"the job is asked about all the same, and its reports reach a person when they are due" + thenResolve}
 	EventUnknownStatus = EventKind{"unknown_status", Warning,
 		"the provider reports a job status that rollcall does not know; the job is polled on",
-		"look at the job at the provider; update rollcall if the status is documented"}
+		"look at the job at the provider; if the status is documented, a newer version is needed" + thenResolve}
 	EventResultsIncomplete = EventKind{"results_incomplete", Warning,
 		"a job ended without the result files that its counts promise",
-		"look at the job at the provider; items without a result are tried again after a grace time"}
+		"look at the job at the provider; items without a result are tried again after a grace time" + thenResolve}
 	EventResultsLost = EventKind{"results_lost", Critical,
 		"result files are gone at the provider before they were read",
-		"items without a result count as missing and are tried again within the policy's attempts"}
+		"find out why consume did not run in time; items without a result count as missing and are tried again within the policy's attempts" + thenResolve}
 	EventResultsUnreadable = EventKind{"results_unreadable", Critical,
 		"a result file is larger than rollcall reads; its job waits, and its reports become overdue",
-		"look at the file at the provider; if it is genuine, raise the limit of a result file's size in the configuration"}
+		"look at the file at the provider; if it is genuine, raise consume.max_set in the configuration" + thenResolve}
 	EventResultConflict = EventKind{"result_conflict", Critical,
 		"a job returned different answers for one item; none was used, and a person gets the report",
-		"report the job to the provider"}
+		"report the job to the provider" + thenResolve}
 	EventUnknownResult = EventKind{"unknown_result", Critical,
 		"a job returned a result for an item that is not its own; it was not used",
-		"report the job to the provider: results of different jobs may have been mixed up"}
+		"report the job to the provider: results of different jobs may have been mixed up" + thenResolve}
 	EventMalformedResults = EventKind{"malformed_results", Warning,
 		"more than one in a hundred lines of a result file could not be read",
-		"look at the job at the provider; the items concerned are tried again within the policy's attempts"}
+		"look at the job at the provider; the items concerned are tried again within the policy's attempts" + thenResolve}
 	EventLateResult = EventKind{"late_result", Notice,
 		"a result came after its report had been given to a person without one; it is kept and was not applied",
-		"nothing must be done; the reviewer may want to know"}
+		"nothing must be done; the reviewer may want to know" + thenResolve}
 	EventEditedAfterDecision = EventKind{"edited_after_decision", Warning,
 		"a report was edited after a person had decided about it; the decision stands, the new result is history",
-		"have a person look at the newer revision"}
+		"have a person look at the newer revision" + thenResolve}
 	EventApplyFailed = EventKind{"apply_failed", Critical,
 		"the ledger refused review records; their extraction is complete and is not repeated",
-		"look at the error in the log of the apply pass and at the rights of its database role; apply goes on by itself once the cause is gone"}
+		"look at the error in the log of the apply pass and at the rights of its database role; apply goes on by itself once the cause is gone" + thenResolve}
 	EventJobRefused = EventKind{"job_refused", Warning,
 		"the provider refused a job as a whole: either to make it, and it is sent again later, or its request file, and its items are tried again or given to a person",
-		"rollcall job show JOB names the provider's codes"}
+		"see the provider's codes, with: rollcall job show JOB" + thenResolve}
 	EventJobNotSent = EventKind{"job_not_sent", Warning,
 		"a job could not be handed over to the provider several times in a row; it is tried again with growing waits",
-		"rollcall job show JOB names the last answers; check the provider's status, the account's base_url and the network"}
+		"check the provider's status, the account's base_url and the network; to see the last answers, run: rollcall job show JOB" +
+			"; the finding closes by itself once a submission is accepted"}
 )
 
 // EventKinds lists every event.

@@ -12,7 +12,8 @@ func Invariants(now time.Time, s Settings) []Invariant {
 // most breaches of them; they are checked all the same, because a constraint
 // may be dropped, a backup may be restored in part, and an index may be corrupt.
 func integrity() []Invariant {
-	const restore = "run no pass before the cause is known: compare with a backup and with the audit events of the subject; rollcall explain shows what the ledger holds"
+	const pauseAll = `run: rollcall pause --scope all --stage dispatch --reason "…"; then `
+	const restore = "run no pass before the cause is known: compare with a backup and with the audit events of the subject; to see what the ledger holds of a report, run: rollcall explain ID"
 	return []Invariant{
 		{Name: "report_unaccounted", Severity: Critical,
 			Means:  "an accepted report has neither a work nor a hold for its current revision, so nothing would ever come of it",
@@ -32,10 +33,10 @@ func integrity() []Invariant {
 		{Name: "success_without_artifact", Severity: Critical,
 			Means: "an item succeeded and its answer is gone", Remedy: restore},
 		{Name: "work_in_two_open_jobs", Severity: Critical,
-			Means: "a text is an open member of more than one job, so it may be sent twice", Remedy: "pause dispatch: rollcall pause --scope all --stage dispatch; " + restore},
+			Means: "a text is an open member of more than one job, so it may be sent twice", Remedy: pauseAll + restore},
 		{Name: "send_outside_boundary", Severity: Critical,
 			Means:  "a text is a member of a job under another policy than the one that it was accepted under",
-			Remedy: "pause dispatch: rollcall pause --scope all --stage dispatch; rollcall explain shows where the text went"},
+			Remedy: pauseAll + "to see where the text went, run: rollcall explain ID"},
 		{Name: "job_against_submissions", Severity: Critical,
 			Means: "a job's state contradicts what is known of its submissions", Remedy: restore},
 		{Name: "job_closed_with_open_items", Severity: Critical,
@@ -50,24 +51,25 @@ func punctuality(now time.Time, s Settings) []Invariant {
 	return []Invariant{
 		{Name: "report_missing_record", Severity: Critical, Before: now,
 			Means:  "a report is past its review due time and no record of its current revision stands",
-			Remedy: "rollcall explain names the stage that it is in and what happens next; the policy's on_due: unclassified gives such reports to a person"},
+			Remedy: "to see the stage that it is in and what happens next, run: rollcall explain ID; the policy's on_due: unclassified gives such reports to a person"},
 		{Name: "work_unapplied", Severity: Warning, Before: now.Add(-s.StuckAfter),
 			Means:  "an outcome is known and its record was not written",
-			Remedy: "look for a pause of apply (rollcall status), then run: rollcall run apply"},
+			Remedy: "look for a pause of apply, with: rollcall status; then run: rollcall run apply"},
 		{Name: "submission_uncertain", Severity: Critical, Decision: true, Before: now.Add(-s.UncertainAfter),
-			Means:  "nobody knows whether the provider has a job; its texts are not sent again until somebody does",
-			Remedy: "look for the job at the provider, by its reference and input file, and then tell rollcall: rollcall job resolve JOB"},
+			Means: "nobody knows whether the provider has a job; its texts are not sent again until somebody does",
+			Remedy: "look the job up at the provider, by its metadata rc_submission and its input file, which are shown by: rollcall job show JOB; " +
+				"until it is settled nothing is sent again, and its reports reach a person when they are due"},
 		{Name: "job_overdue", Severity: Warning, Before: now.Add(-s.JobOverdue),
 			Means:  "the provider has had a job for longer than its window",
 			Remedy: "look at the job at the provider; its items are not sent again while it may still answer"},
 		{Name: "job_stuck_ended", Severity: Warning, Before: now.Add(-s.StuckAfter),
 			Means:  "a job has ended and its results are not consumed",
-			Remedy: "run: rollcall run consume, which names the cause; the results expire at the provider"},
+			Remedy: "run: rollcall run consume (it names the cause); the results expire at the provider"},
 		{Name: "result_set_unread", Severity: Critical, Before: now.Add(-s.UnreadAfter),
 			Means:  "result files are not read although half of their life at the provider is over",
-			Remedy: "run: rollcall run consume, which names the cause; once the files expire the texts must be sent again"},
+			Remedy: "run: rollcall run consume (it names the cause); once the files expire the texts must be sent again"},
 		{Name: "policy_pending", Severity: Warning, Decision: true,
 			Means:  "reports of a source are held because no approved policy says where they may go",
-			Remedy: "answer the policy's open questions and approve it (rollcall policy approve)"},
+			Remedy: `answer the policy's open questions in its file, then run: rollcall policy approve NAME --reason "…"`},
 	}
 }

@@ -62,7 +62,7 @@ func (a *app) findingsResolveCommand() *cobra.Command {
 				return err
 			}
 			if err := d.store.ResolveFinding(cmd.Context(), now, args[0], by, reason); err != nil {
-				return fmt.Errorf("finding %s: %w", printable(args[0]), err)
+				return err
 			}
 			fmt.Fprintf(a.out, "finding %s is resolved\n", args[0])
 			return nil

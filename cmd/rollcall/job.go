@@ -68,7 +68,7 @@ func (a *app) jobCommand() *cobra.Command {
 			defer d.close()
 			h, err := d.store.JobHistory(cmd.Context(), args[0])
 			if err != nil {
-				return fmt.Errorf("job %s: %w", printable(args[0]), err)
+				return err
 			}
 			if a.json {
 				return a.printJSON(h)

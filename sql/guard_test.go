@@ -153,13 +153,11 @@ func TestResumeResolvesWhatPausedTheAccount(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, p := range []reconcile.Pause{{Scope: "account:a", Stage: reconcile.PauseDispatch}, {Scope: "account:a", Stage: reconcile.PauseIntake}} {
-			p.Actor, p.Reason = "rollcall", "account_denied"
-			if err := l.Pause(ctx, now, p); err != nil {
-				t.Fatal(err)
-			}
+		r := openRaw(t, l.Address)
+		for _, stage := range []string{"dispatch", "poll"} {
+			r.insert("pauses", row{"pause_id": stage, "scope": "account:a", "stage": stage})
 		}
-		if err := l.Resume(ctx, now, "account:a", reconcile.PauseIntake, "anna", "another stage"); err != nil {
+		if err := l.Resume(ctx, now, "account:a", reconcile.PausePoll, "anna", "another stage"); err != nil {
 			t.Fatal(err)
 		}
 		if open := findings(t, l, true); len(open) != 4 {
@@ -178,7 +176,7 @@ func TestResumeResolvesWhatPausedTheAccount(t *testing.T) {
 				t.Errorf("%s: by %q with %q at %v", f.Name, f.ResolvedBy, f.Resolution, f.ResolvedAt)
 			}
 		}
-		if got := openRaw(t, l.Address).lines(`SELECT subject || ' ' || detail FROM audit_events WHERE kind = 'finding_resolve' ORDER BY seq`); !slices.Equal(got,
+		if got := r.lines(`SELECT subject || ' ' || detail FROM audit_events WHERE kind = 'finding_resolve' ORDER BY seq`); !slices.Equal(got,
 			[]string{"account:a account_denied by anna: key mended", "account:a out_of_credit by anna: key mended"}) {
 			t.Errorf("audit: %q", got)
 		}

@@ -36,8 +36,9 @@ type Client struct {
 var _ batch.Provider = (*Client)(nil)
 
 const (
-	// maxAnswer bounds a JSON answer: a job's faults may name many lines.
-	maxAnswer = 8 << 20
+	// maxAnswer bounds a JSON answer. The longest is a job with its faults, of
+	// some 200 bytes each; they are kept up to maxList.
+	maxAnswer = 1 << 20
 	// maxResults bounds a result file; 50,000 lines of 80 KB.
 	maxResults = 4 << 30
 
@@ -229,9 +230,9 @@ func (a *answer) fault(op string, kind func(status int, f fault) batch.Kind) *ba
 	return e
 }
 
-// readFault is the kind of a read that got no answer.
+// readFault is the kind of a read that got no answer, or not all of it.
 func readFault(err error) batch.Kind {
-	if errors.Is(err, transport.ErrEncoded) {
+	if errors.Is(err, transport.ErrEncoded) || errors.Is(err, transport.ErrTooLarge) {
 		return batch.BadAnswer
 	}
 	return batch.Temporary

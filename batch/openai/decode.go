@@ -29,7 +29,7 @@ type wireReply struct {
 type wireBody struct {
 	Object  str                   `json:"object"`
 	Model   str                   `json:"model"`
-	Choices list[obj[wireChoice]] `json:"choices"`
+	Choices sole[obj[wireChoice]] `json:"choices"`
 	Usage   obj[wireUsage]        `json:"usage"`
 	Error   obj[wireFault]        `json:"error"`
 }
@@ -118,10 +118,10 @@ func filtered(w *wireFault) bool {
 // an answer that was cut may still be good JSON. An empty answer is none.
 func decodeCompletion(r *batch.Result, body *wireBody) {
 	r.Outcome = batch.BadShape
-	if body.Object.v != "chat.completion" || len(body.Choices.v) != 1 {
+	if body.Object.v != "chat.completion" || body.Choices.n != 1 {
 		return
 	}
-	choice := &body.Choices.v[0].v
+	choice := &body.Choices.v.v
 	message := &choice.Message.v
 	switch reason := choice.FinishReason.v; {
 	case reason == "content_filter":

@@ -119,7 +119,7 @@ func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 	case a.status != http.StatusOK:
 		return batch.Job{}, a.fault(op, readKind)
 	case a.err != nil:
-		return batch.Job{}, a.error(op, batch.Temporary, a.err)
+		return batch.Job{}, a.error(op, readFault(a.err), a.err)
 	}
 	job, _, err := parseJob(a.body)
 	if err == nil && job.ID != jobID {

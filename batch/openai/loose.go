@@ -106,14 +106,56 @@ func (o *obj[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return dec.SkipValue()
 }
 
-// list is an array.
+// maxList is how many elements a list keeps. A provider's answer is not trusted
+// to be short: two bytes of it can stand for an element of a hundred.
+const maxList = 1000
+
+// list is the beginning of an array; what lies beyond maxList is read past.
 type list[T any] struct{ v []T }
 
 func (l *list[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return eachElement(dec, func(i int) error {
+		if i >= maxList {
+			return dec.SkipValue()
+		}
+		l.v = append(l.v, *new(T))
+		return json.UnmarshalDecode(dec, &l.v[i])
+	})
+}
+
+// sole is an array that should have one element: the first, and how many
+// there are.
+type sole[T any] struct {
+	v T
+	n int
+}
+
+func (s *sole[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return eachElement(dec, func(i int) error {
+		s.n = i + 1
+		if i > 0 {
+			return dec.SkipValue()
+		}
+		return json.UnmarshalDecode(dec, &s.v)
+	})
+}
+
+// eachElement has read take in every element of an array, in order; another
+// value is passed over.
+func eachElement(dec *jsontext.Decoder, read func(i int) error) error {
 	if dec.PeekKind() != jsontext.KindBeginArray {
 		return dec.SkipValue()
 	}
-	return json.UnmarshalDecode(dec, &l.v)
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for i := 0; dec.PeekKind() != jsontext.KindEndArray; i++ {
+		if err := read(i); err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
 }
 
 // yes is true for the literal true and nothing else.

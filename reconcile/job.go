@@ -135,6 +135,7 @@ type Acceptance struct {
 type Rejection struct {
 	SubmissionID string
 	Evidence     string // kind, status and code; never a body
+	TextLeft     bool   // some of the request body was handed to the network
 	NextSubmit   time.Time
 }
 

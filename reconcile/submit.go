@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"rollcall/batch"
@@ -98,6 +99,7 @@ type sending struct {
 	manifest string
 	began    time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
 	fileID   string        // the uploaded input, once there is one
+	left     atomic.Bool   // some of the text was taken to be sent; set by the adapter's own goroutine
 }
 
 // submitJob takes one job through a submission.
@@ -190,7 +192,7 @@ func (s *sending) upload(ctx context.Context) error {
 	s.fileID, err = s.account.Upload(uploading, batch.Input{
 		Name: fmt.Sprintf("rollcall-%s-%s.jsonl", s.job.ID, s.sub.ID), Size: size, Expiry: s.r.Settings.InputExpiry,
 		Write: func(w io.Writer) error {
-			_, renderErr = s.render(uploading, io.MultiWriter(w, body), func(lines int64) { s.r.progress(PassSubmit, lines, s.sub.Lines) })
+			_, renderErr = s.render(uploading, io.MultiWriter(leaving{w, &s.left}, body), func(lines int64) { s.r.progress(PassSubmit, lines, s.sub.Lines) })
 			return renderErr
 		},
 	})
@@ -204,6 +206,21 @@ func (s *sending) upload(ctx context.Context) error {
 	// The provider has the text and no job was asked for.
 	crashpoint.Hit(crashpoint.SubmitUploaded)
 	return s.noteUpload(ctx, size, body)
+}
+
+// leaving notes the first byte that an adapter takes. That Write is called says
+// nothing yet: an adapter may call it before it has a connection.
+type leaving struct {
+	w    io.Writer
+	left *atomic.Bool
+}
+
+func (l leaving) Write(p []byte) (int, error) {
+	n, err := l.w.Write(p)
+	if n > 0 {
+		l.left.Store(true)
+	}
+	return n, err
 }
 
 func (s *sending) noteUpload(ctx context.Context, size int64, body hash.Hash) error {
@@ -316,7 +333,9 @@ func (s *sending) refuse(ctx context.Context, cause error) error {
 	if err != nil {
 		return fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
 	}
-	err = s.r.Store.RecordRejected(ctx, now, Rejection{SubmissionID: s.sub.ID, Evidence: evidenceOf(cause), NextSubmit: now.Add(wait)})
+	err = s.r.Store.RecordRejected(ctx, now, Rejection{
+		SubmissionID: s.sub.ID, Evidence: evidenceOf(cause), TextLeft: s.left.Load(), NextSubmit: now.Add(wait),
+	})
 	if err != nil {
 		err = fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
 	} else {

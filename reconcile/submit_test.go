@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -405,6 +406,51 @@ func TestFaultOfAnUploadNeverMakesAJob(t *testing.T) {
 				b.Clock.Advance(5 * time.Minute)
 				b.wantTally("again", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
 				b.wantCreates(1)
+			})
+		})
+	}
+}
+
+// unreached is a processor that nobody reaches: its client begins to read the
+// body, as a client with a pipe does, and no byte of it is taken.
+type unreached struct{ *fake.Provider }
+
+func (unreached) Upload(_ context.Context, in batch.Input) (string, error) {
+	r, w := io.Pipe()
+	r.CloseWithError(errors.New("connection refused"))
+	_ = in.Write(w)
+	return "", answer("upload", batch.Temporary, 0, "")
+}
+
+func TestSubmissionSaysWhetherTextLeft(t *testing.T) {
+	refused := answer("x", batch.Temporary, 503, "")
+	for name, tc := range map[string]struct {
+		prepare func(b *bench)
+		want    string // text_left
+	}{
+		"nobody is reached":   {func(b *bench) { b.r.Accounts = []batch.Provider{unreached{b.fake}} }, "rejected 0"},
+		"refused unread":      {func(b *bench) { b.fake.Hooks.Upload = func(string) (bool, error) { return false, refused } }, "rejected 0"},
+		"cannot be decrypted": {func(b *bench) { b.change("UPDATE texts SET key_id = 'text-lost'") }, "rejected 0"},
+		"refused once read":   {func(b *bench) { b.fake.Hooks.Upload = func(string) (bool, error) { return true, refused } }, "rejected 1"},
+		"create is refused":   {func(b *bench) { b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return false, refused } }, "rejected 1"},
+		"accepted":            {func(*bench) {}, "accepted 1"},
+		"nobody knows": {func(b *bench) {
+			b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return false, answer("create", batch.UnknownOutcome, 0, "") }
+		}, "open NULL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.ready(2)
+				tc.prepare(b)
+				b.submit()
+				b.want("text left", "SELECT COALESCE(outcome, 'open') || ' ' || COALESCE(CAST(text_left AS TEXT), 'NULL') FROM submissions", tc.want)
+				h, err := b.Store.ReportHistory(t.Context(), b.Keys.ReportID("acme", "forum", "r1"))
+				if err != nil || len(h.Works) != 1 || len(h.Works[0].Sent) != 1 {
+					t.Fatalf("%+v, %v", h, err)
+				}
+				if left := h.Works[0].Sent[0].LeftAt != nil; left == strings.HasSuffix(tc.want, "0") {
+					t.Errorf("the history says that text left: %v", left)
+				}
 			})
 		})
 	}

@@ -95,7 +95,7 @@ type SendView struct {
 	Submission    string      `json:"submission_outcome,omitempty"` // "uncertain" while open past its deadline, "open" before
 	Evidence      string      `json:"evidence,omitempty"`           // what the outcome of the submission rests on
 	SendBy        *time.Time  `json:"send_by,omitempty"`            // when the submission is uncertain without an outcome
-	LeftAt        *time.Time  `json:"left_at,omitempty"`            // when its text may have left at the earliest: the intent
+	LeftAt        *time.Time  `json:"left_at,omitempty"`            // when its text may have left at the earliest: the intent; none if it provably did not
 	Processor     string      `json:"processor"`
 	Account       string      `json:"account"`
 	Host          string      `json:"host"`

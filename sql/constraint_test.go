@@ -154,6 +154,10 @@ var sendingRules = []rule{
 		ins("submissions", row{"submission_id": "x", "job_id": "j", "attempt": 2, "outcome": "rejected", "evidence": "e", "closed_us": 1})},
 	{"one attempt twice", func(r raw) { r.job("j", "submitted", nil) }, ins("submissions", row{"submission_id": "x", "job_id": "j"}), unique, nil},
 	{"an outcome without evidence", func(r raw) { r.job("j", "ready", nil) }, ins("submissions", row{"submission_id": "x", "job_id": "j", "outcome": "rejected", "closed_us": 1}), check, nil},
+	{"an open submission whose text is known to have left", func(r raw) { r.job("j", "ready", nil) }, ins("submissions", row{"submission_id": "x", "job_id": "j", "text_left": 1}), check,
+		ins("submissions", row{"submission_id": "x", "job_id": "j", "text_left": 1, "outcome": "rejected", "evidence": "e", "closed_us": 1})},
+	{"an accepted submission whose text did not leave", func(r raw) { r.job("j", "submitted", nil) },
+		run("UPDATE submissions SET text_left = 0"), check, run("UPDATE submissions SET text_left = 1")},
 	{"an outcome without a time", func(r raw) { r.job("j", "ready", nil) }, ins("submissions", row{"submission_id": "x", "job_id": "j", "outcome": "rejected", "evidence": "e"}), check, nil},
 }
 

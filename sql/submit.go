@@ -240,11 +240,17 @@ func (s *Store) RecordUpload(ctx context.Context, up reconcile.Upload) error {
 	})
 }
 
+// closing is how a submission ends.
+type closing struct {
+	id, outcome, evidence string
+	textLeft              bool
+}
+
 // closeSubmission locks the job of a submission and closes the submission, if
 // it is open. It says whether it was.
-func (t *tx) closeSubmission(ctx context.Context, now time.Time, id, outcome, evidence string) (row submissionRow, job reconcile.Job, closed bool, err error) {
-	if err = t.GetContext(ctx, &row, submissionGetSQL, id); errors.Is(err, errNoRows) {
-		return row, job, false, fmt.Errorf("submission %s: %w", id, reconcile.ErrNotFound)
+func (t *tx) closeSubmission(ctx context.Context, now time.Time, c closing) (row submissionRow, job reconcile.Job, closed bool, err error) {
+	if err = t.GetContext(ctx, &row, submissionGetSQL, c.id); errors.Is(err, errNoRows) {
+		return row, job, false, fmt.Errorf("submission %s: %w", c.id, reconcile.ErrNotFound)
 	} else if err != nil {
 		return row, job, false, err
 	}
@@ -252,19 +258,19 @@ func (t *tx) closeSubmission(ctx context.Context, now time.Time, id, outcome, ev
 	if jobErr != nil && !errors.Is(jobErr, reconcile.ErrMoved) {
 		return row, job, false, jobErr
 	}
-	if err = t.GetContext(ctx, &row, submissionGetSQL, id); err != nil || row.Outcome != nil {
+	if err = t.GetContext(ctx, &row, submissionGetSQL, c.id); err != nil || row.Outcome != nil {
 		return row, job, false, err
 	}
 	if jobErr != nil {
 		return row, job, false, jobErr
 	}
-	return row, job, true, changedOne(t.ExecContext(ctx, submissionCloseSQL, outcome, evidence, micros(now), id))
+	return row, job, true, changedOne(t.ExecContext(ctx, submissionCloseSQL, c.outcome, c.evidence, micros(now), flag(c.textLeft), c.id))
 }
 
 // RecordAccepted implements reconcile.SubmitStore.
 func (s *Store) RecordAccepted(ctx context.Context, now time.Time, a reconcile.Acceptance) error {
 	return s.write(ctx, "record accepted", func(ctx context.Context, t *tx) error {
-		row, job, closed, err := t.closeSubmission(ctx, now, a.SubmissionID, "accepted", "job "+a.ProviderJobID)
+		row, job, closed, err := t.closeSubmission(ctx, now, closing{a.SubmissionID, "accepted", "job " + a.ProviderJobID, true})
 		if err != nil {
 			return err
 		}
@@ -290,7 +296,7 @@ func (s *Store) RecordAccepted(ctx context.Context, now time.Time, a reconcile.A
 // RecordRejected implements reconcile.SubmitStore.
 func (s *Store) RecordRejected(ctx context.Context, now time.Time, r reconcile.Rejection) error {
 	return s.write(ctx, "record rejected", func(ctx context.Context, t *tx) error {
-		row, job, closed, err := t.closeSubmission(ctx, now, r.SubmissionID, "rejected", r.Evidence)
+		row, job, closed, err := t.closeSubmission(ctx, now, closing{r.SubmissionID, "rejected", r.Evidence, r.TextLeft})
 		if err != nil {
 			return err
 		}

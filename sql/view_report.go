@@ -181,6 +181,7 @@ type sendRow struct {
 	Evidence     *string `db:"evidence"`
 	IntentUS     *int64  `db:"intent_us"`
 	DeadlineUS   *int64  `db:"send_deadline_us"`
+	TextLeft     *int64  `db:"text_left"`
 	Latest       int64   `db:"latest"`
 }
 
@@ -190,6 +191,9 @@ func (r sendRow) view(nowUS int64) reconcile.SendView {
 		SubmissionID: orEmpty(r.SubmissionID), Evidence: orEmpty(r.Evidence), SendBy: timePointer(r.DeadlineUS), LeftAt: timePointer(r.IntentUS),
 		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region,
 		NextSubmit: timePointer(r.NextSubmitUS), NextPoll: timePointer(r.NextPollUS), NextConsume: timePointer(r.NextConsumeUS),
+	}
+	if r.TextLeft != nil && *r.TextLeft == 0 {
+		v.LeftAt = nil
 	}
 	if r.SubmissionID != nil {
 		v.Submission = submissionOutcome(r.Submission, *r.DeadlineUS, nowUS)

@@ -204,7 +204,8 @@ CREATE UNIQUE INDEX items_one_success ON items (work_id) WHERE outcome = 'succee
 CREATE INDEX items_work ON items (work_id);
 
 -- One attempt to create a job: the intent first, the outcome later. An open row
--- past its send deadline is an uncertain submission.
+-- past its send deadline is an uncertain submission. text_left says whether any
+-- of its text left this machine; NULL where nobody knows.
 CREATE TABLE submissions (
   submission_id TEXT PRIMARY KEY CHECK (submission_id <> ''),
   job_id TEXT NOT NULL REFERENCES jobs (job_id),
@@ -221,9 +222,12 @@ CREATE TABLE submissions (
   outcome TEXT CHECK (outcome IN ('accepted', 'rejected', 'proven_absent', 'abandoned')),
   evidence TEXT CHECK (evidence <> ''),
   closed_us BIGINT,
+  text_left BIGINT CHECK (text_left IN (0, 1)),
   UNIQUE (job_id, attempt),
   CHECK ((outcome IS NULL) = (evidence IS NULL)),
-  CHECK ((outcome IS NULL) = (closed_us IS NULL))
+  CHECK ((outcome IS NULL) = (closed_us IS NULL)),
+  CHECK (text_left IS NULL OR outcome IS NOT NULL),
+  CHECK (text_left IS NULL OR text_left = 1 OR outcome <> 'accepted')
 );
 CREATE UNIQUE INDEX submissions_one_open ON submissions (job_id) WHERE outcome IS NULL;
 CREATE UNIQUE INDEX submissions_one_accepted ON submissions (job_id) WHERE outcome = 'accepted';

@@ -158,7 +158,13 @@ func TestParseJob(t *testing.T) {
 			j.Faults = []batch.Fault{{Line: 3, Code: "missing_required_parameter"}, {Code: "token_limit_exceeded"},
 				{Code: CodeFileNotFound}, {Code: "unprintable"}, {}}
 		}),
-		"failed_no_errors": with(job("failed", batch.PhaseInvalid), func(j *batch.Job) { j.Faults = []batch.Fault{} }),
+		// They ran, or some of them did: their answers must be fetched.
+		"failed_with_output": with(job("failed", batch.PhaseEnded), func(j *batch.Job) {
+			j.Files, j.Counts = both[:1], batch.Counts{Total: 3, Completed: 3}
+		}),
+		"failed_with_errors": with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Files = both[1:] }),
+		"failed_with_count":  with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Counts = batch.Counts{Total: 3, Completed: 1} }),
+		"failed_no_errors":   with(job("failed", batch.PhaseInvalid), func(j *batch.Job) { j.Faults = []batch.Fault{} }),
 		"azure": with(job("Completed", batch.PhaseEnded), func(j *batch.Job) {
 			j.Files, j.Expires = both, time.Date(2026, 10, 22, 7, 28, 0, 0, time.UTC)
 		}),

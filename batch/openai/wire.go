@@ -112,13 +112,25 @@ func parseJob(body []byte) (job batch.Job, input string, err error) {
 		Expires: w.ExpiresAt.t,
 	}
 	job.Phase, job.Known = phase(w.Status.v)
-	switch job.Phase {
-	case batch.PhaseEnded:
-		job.Files, err = files(w)
-	case batch.PhaseInvalid:
-		job.Faults = faults(w.Errors.v.Data.v)
+	if job.Phase == batch.PhaseRunning {
+		return job, w.InputFileID.v, nil
+	}
+	job.Files, err = files(w)
+	if job.Phase == batch.PhaseInvalid {
+		settleFailed(&job, w.Errors.v.Data.v)
 	}
 	return job, w.InputFileID.v, err
+}
+
+// settleFailed asks whether a failed job ran. The word means that the body was
+// refused and nothing ran, so that its texts may be sent again; results, or
+// the count of them, are proof of the contrary, whatever the word.
+func settleFailed(job *batch.Job, data []obj[wireFault]) {
+	if len(job.Files) > 0 || job.Counts.Completed > 0 {
+		job.Phase = batch.PhaseEnded
+		return
+	}
+	job.Faults = faults(data)
 }
 
 // phase compares without case: some servers write Completed or COMPLETED.

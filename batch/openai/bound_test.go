@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -46,6 +47,22 @@ func TestLongArraysAreCheap(t *testing.T) {
 		if got > most {
 			t.Errorf("choices, %s: %d bytes for a line of %d", name, got, len(line))
 		}
+	}
+}
+
+// Metadata is kept up to what a request may have, and read to its end.
+func TestMetadataIsBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&b, `,"k%d":"%s"`, i, "some value that takes a little room")
+	}
+	body := []byte(`{"id":"batch_1","status":"validating","metadata":{` + b.String()[1:] + `}}`)
+	_, told, err := parseJob(body)
+	if err != nil || len(told.metadata.v) != maxMetadata || told.metadata.v["k15"].v == "" {
+		t.Errorf("%d pairs, %v", len(told.metadata.v), err)
+	}
+	if _, _, err := parseJob(append(body[:len(body)-2], `,"k49999":"again"}}`...)); err == nil {
+		t.Error("a name may stand twice behind the bound")
 	}
 }
 

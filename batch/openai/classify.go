@@ -21,6 +21,7 @@ const (
 	codeInvalidMetadata   = "invalid_metadata"
 	codeInvalidName       = "invalid_file_name"
 	codeOtherFile         = "other_input_file"
+	codeOtherMetadata     = "other_metadata"
 )
 
 // fault is a documented error envelope, without its prose.

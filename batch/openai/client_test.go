@@ -127,6 +127,44 @@ func TestAnswersByStatus(t *testing.T) {
 	}
 }
 
+// A job is ours when the answer says over which file it is, and nothing else
+// about it. Without that there may be a job all the same, so it is no refusal.
+func TestCreateWantsItsEcho(t *testing.T) {
+	for _, tc := range []struct{ name, members, code string }{
+		{"whole", `,"input_file_id":"file-1","metadata":{"job":"j1","try":"2"}`, ""},
+		{"other order and more", `,"metadata":{"x":7,"try":"2","job":"j1"},"input_file_id":"file-1"`, ""},
+		{"no metadata", `,"input_file_id":"file-1"`, ""},
+		{"null metadata", `,"input_file_id":"file-1","metadata":null`, ""},
+		{"metadata of a wrong type", `,"input_file_id":"file-1","metadata":"j1"`, ""},
+		{"part of the metadata", `,"input_file_id":"file-1","metadata":{"try":"2","job":null}`, ""},
+		{"no file", ``, codeOtherFile},
+		{"no file, our metadata", `,"metadata":{"job":"j1","try":"2"}`, codeOtherFile},
+		{"null file", `,"input_file_id":null`, codeOtherFile},
+		{"empty file", `,"input_file_id":""`, codeOtherFile},
+		{"file is a number", `,"input_file_id":1`, codeOtherFile},
+		{"other file", `,"input_file_id":"file-2","metadata":{"job":"j1","try":"2"}`, codeOtherFile},
+		{"other job", `,"input_file_id":"file-1","metadata":{"job":"j2","try":"2"}`, codeOtherMetadata},
+		{"other try", `,"input_file_id":"file-1","metadata":{"job":"j1","try":"1"}`, codeOtherMetadata},
+		{"empty value", `,"input_file_id":"file-1","metadata":{"job":"j1","try":""}`, codeOtherMetadata},
+		{"value is a number", `,"input_file_id":"file-1","metadata":{"job":"j1","try":2}`, codeOtherMetadata},
+	} {
+		c := fixed(t, 200, nil, `{"id":"batch_1","status":"validating"`+tc.members+`}`)
+		job, err := c.Create(t.Context(), batch.Creation{FileID: "file-1", Metadata: map[string]string{"job": "j1", "try": "2"}})
+		var e *batch.Error
+		switch {
+		case tc.code == "":
+			if err != nil || job.ID != "batch_1" {
+				t.Errorf("%s: %+v, %v", tc.name, job, err)
+			}
+		case !errors.As(err, &e) || e.Kind != batch.UnknownOutcome || e.Code != tc.code || job.ID != "":
+			t.Errorf("%s: %+v, %v, want code %s", tc.name, job, err, tc.code)
+		}
+		if _, err := c.Status(t.Context(), "batch_1"); err != nil { // it was asked by its id
+			t.Errorf("%s: status: %v", tc.name, err)
+		}
+	}
+}
+
 func TestCreateRequest(t *testing.T) {
 	body, err := createBody(batch.Creation{FileID: "file-1", Metadata: map[string]string{"b": "2", "a": "1"}, OutputExpiry: time.Minute})
 	if err != nil {

@@ -172,7 +172,7 @@ func TestParseJob(t *testing.T) {
 		"odd_scalars": job("in_progress", batch.PhaseRunning),
 	}
 	for name, body := range golden(t, "job") {
-		got, input, err := parseJob(body)
+		got, told, err := parseJob(body)
 		if strings.HasPrefix(name, "bad_") {
 			// The id is compared by Status, where it is known.
 			if err == nil && name != "bad_other_id" {
@@ -181,8 +181,8 @@ func TestParseJob(t *testing.T) {
 			continue
 		}
 		w, ok := want[name]
-		if !ok || err != nil || input != "file-in" {
-			t.Errorf("%s: expected %v, error %v, input file %q", name, ok, err, input)
+		if !ok || err != nil || told.file != "file-in" {
+			t.Errorf("%s: expected %v, error %v, input file %q", name, ok, err, told.file)
 		}
 		if diff := cmp.Diff(w, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -58,13 +58,13 @@ func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	if a.status < 200 || a.status > 299 {
 		return batch.Job{}, a.fault(op, createKind)
 	}
-	job, input, err := parseJob(a.body)
+	job, told, err := parseJob(a.body)
 	if err != nil {
 		return batch.Job{}, a.error(op, batch.UnknownOutcome, err)
 	}
-	if input != "" && input != cr.FileID {
+	if code, ok := told.confirms(cr); !ok {
 		e := a.error(op, batch.UnknownOutcome, nil)
-		e.Code = codeOtherFile
+		e.Code = code
 		return batch.Job{}, e
 	}
 	return job, nil

@@ -158,6 +158,38 @@ func eachElement(dec *jsontext.Decoder, read func(i int) error) error {
 	return err
 }
 
+// pairs are the first members of an object of strings, no more than a request
+// may have.
+type pairs struct{ v map[string]str }
+
+func (p *pairs) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindBeginObject {
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	p.v = make(map[string]str, maxMetadata)
+	for dec.PeekKind() != jsontext.KindEndObject {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		if len(p.v) == maxMetadata {
+			err = dec.SkipValue()
+		} else {
+			key, value := name.String(), str{}
+			err = value.UnmarshalJSONFrom(dec)
+			p.v[key] = value
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
 // yes is true for the literal true and nothing else.
 type yes bool
 

@@ -26,6 +26,7 @@ type wireJob struct {
 	ExpiresAt    instant         `json:"expires_at"`
 	Counts       obj[wireCounts] `json:"request_counts"`
 	Errors       obj[wireFaults] `json:"errors"`
+	Metadata     pairs           `json:"metadata"`
 }
 
 type wireCounts struct {
@@ -98,12 +99,33 @@ func deleted(body []byte, fileID string) bool {
 	return json.Unmarshal(body, &f) == nil && bool(f.Deleted) && f.ID.v == fileID
 }
 
-// parseJob reads a Batch object. input is the file that it says it is over.
+// echo is what a Batch object repeats of the request that made it.
+type echo struct {
+	file     string // the input file
+	metadata pairs
+}
+
+// confirms says whether the answer is about this creation, or the code for why
+// not. The input file is a required member. Metadata is compared as far as it
+// came back: not every server keeps it.
+func (e echo) confirms(cr batch.Creation) (code string, ok bool) {
+	if e.file != cr.FileID {
+		return codeOtherFile, false
+	}
+	for k, want := range cr.Metadata {
+		if got := e.metadata.v[k]; got.odd || got.set && got.v != want {
+			return codeOtherMetadata, false
+		}
+	}
+	return "", true
+}
+
+// parseJob reads a Batch object.
 // A body without an id or a status is no job, whatever else it holds.
-func parseJob(body []byte) (job batch.Job, input string, err error) {
+func parseJob(body []byte) (job batch.Job, told echo, err error) {
 	var w wireJob
 	if json.Unmarshal(body, &w) != nil || !safeID(w.ID.v) || w.Status.v == "" {
-		return batch.Job{}, "", errShape
+		return batch.Job{}, echo{}, errShape
 	}
 	job = batch.Job{
 		ID:      w.ID.v,
@@ -111,15 +133,16 @@ func parseJob(body []byte) (job batch.Job, input string, err error) {
 		Counts:  batch.Counts{Total: w.Counts.v.Total.v, Completed: w.Counts.v.Completed.v, Failed: w.Counts.v.Failed.v},
 		Expires: w.ExpiresAt.t,
 	}
+	told = echo{file: w.InputFileID.v, metadata: w.Metadata}
 	job.Phase, job.Known = phase(w.Status.v)
 	if job.Phase == batch.PhaseRunning {
-		return job, w.InputFileID.v, nil
+		return job, told, nil
 	}
 	job.Files, err = files(w)
 	if job.Phase == batch.PhaseInvalid {
 		settleFailed(&job, w.Errors.v.Data.v)
 	}
-	return job, w.InputFileID.v, err
+	return job, told, err
 }
 
 // settleFailed asks whether a failed job ran. The word means that the body was

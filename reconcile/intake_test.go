@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -280,6 +281,45 @@ func TestSourceWithoutRevisions(t *testing.T) {
 		it.mustTake(t, reportLine("a", 1, "one")+reportLine("a", 1, "two")+reportLine("a", 1, "two")+reportLine("a", 1, "one")+reportLine("a", 1, "three"))
 		// The replay of the first content is no edit back to it.
 		if diff := cmp.Diff([]string{"1 accepted 1", "2 revised 2", "3 unchanged 2", "4 unchanged 1", "5 revised 3"}, it.outcomes); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A source without revisions delivers one all the same, as high as it gets: the
+// edit behind it has no revision left. It must not stop the lines around it.
+func TestEditBehindTheHighestRevision(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		l.Approve(t, sqltest.Policy("forum", 1))
+		it := newIntakeTest(l)
+		it.rules.Revision = reconcile.RevisionNew
+		last := fmt.Sprint(" ", source.MaxRevision)
+		for _, step := range []struct {
+			file string
+			want []string
+		}{
+			{reportLine("b", 1, "x") + reportLine("a", math.MaxInt64, "one") + reportLine("a", source.MaxRevision+1, "one") + reportLine("c", 1, "x"),
+				[]string{"1 accepted 1", "2 refused", "3 refused", "4 accepted 1"}},
+			{reportLine("a", source.MaxRevision, "one") + reportLine("a", 1, "one") + reportLine("d", 1, "x"),
+				[]string{"1 accepted" + last, "2 unchanged" + last, "3 accepted 1"}},
+			{reportLine("a", 1, "two") + reportLine("e", 1, "x") + reportLine("a", 2, "three") + reportLine("f", 1, "x"),
+				[]string{"1 conflict" + last, "2 accepted 1", "3 conflict" + last, "4 accepted 1"}},
+		} {
+			it.mustTake(t, step.file)
+			for i, o := range it.outcomes {
+				if line, _, bad := strings.Cut(strings.TrimPrefix(o, "line "), ": revision is not between 0 and"); bad {
+					it.outcomes[i] = line + " refused"
+				}
+			}
+			if diff := cmp.Diff(step.want, slices.Sorted(slices.Values(it.outcomes))); diff != "" {
+				t.Error(diff)
+			}
+		}
+		var findings []string
+		if err := it.connect(t).Select(&findings, "SELECT name FROM findings"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{reconcile.EventRevisionConflict.Name}, findings); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rollcall/reconcile/keyring"
+	"rollcall/reconcile/source"
 )
 
 // Identity is what a delivery is about. It never holds a request id, a
@@ -70,7 +71,8 @@ const (
 	Late Verdict = "late"
 	// Unchanged: the same delivery again; nothing was written.
 	Unchanged Verdict = "unchanged"
-	// Conflict: other content under a known revision; refused, with a finding.
+	// Conflict: other content under a known revision, or an edit that has no
+	// revision left; refused, with a finding.
 	Conflict Verdict = "conflict"
 )
 
@@ -88,6 +90,9 @@ func (d *Delivery) Judge(k KnownReport) (Verdict, int64) {
 		// to extract the same text again on each replay.
 		if k.HasSameContent {
 			return Unchanged, k.SameContent
+		}
+		if k.CurrentRevision >= source.MaxRevision {
+			return Conflict, k.CurrentRevision
 		}
 		return Revised, k.CurrentRevision + 1
 	}

@@ -126,6 +126,11 @@ type Limits struct {
 // DefaultLineBytes is ten times the longest text that any processor takes.
 const DefaultLineBytes = 8 << 20
 
+// MaxRevision is the highest revision that is read: beyond every counter and
+// every time, and far from the end of int64, where a revision would have no
+// successor.
+const MaxRevision = 1 << 62
+
 // identityBytes is the longest part of an identity. The three together must
 // fit into one index entry of the database.
 const identityBytes = 512

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -77,8 +76,8 @@ func (v value) revision() (n int64, reason string) {
 	}
 	if isInteger(v.text) {
 		n, err := strconv.ParseInt(v.text, 10, 64)
-		if err != nil || n < 0 {
-			return 0, "is not between 0 and " + strconv.Itoa(math.MaxInt64)
+		if err != nil || n < 0 || n > MaxRevision {
+			return 0, "is not between 0 and " + strconv.FormatInt(MaxRevision, 10)
 		}
 		return n, ""
 	}

@@ -170,7 +170,7 @@ func Default() *Config {
 		Consume: Consume{Retry: Duration(s.ConsumeRetry), LostGrace: Duration(s.LostGrace), MaxLine: Size(s.LineBytes), MaxSet: Size(s.SetBytes)},
 		Check: Check{UncertainAfter: Duration(s.UncertainAfter), JobOverdue: Duration(s.JobOverdue),
 			StuckAfter: Duration(s.StuckAfter), UnreadAfter: Duration(s.UnreadAfter), MaxListed: s.BreachLimit},
-		Lease: Duration(10 * time.Minute),
+		Lease: Duration(2 * time.Minute),
 		Log:   Log{Level: "info"},
 	}
 }

@@ -166,7 +166,7 @@ func locate(quotes any, required bool, text func() (batch.Text, error)) (string,
 			return "", faultEvidenceShape
 		}
 		where := strings.Index(input.Reveal(), quote)
-		if where < 0 || strings.TrimSpace(quote) == "" {
+		if where < 0 || !tells(quote, input.Reveal()) {
 			return "", faultEvidenceNotFound
 		}
 		if i > 0 {
@@ -176,6 +176,20 @@ func locate(quotes any, required bool, text func() (batch.Text, error)) (string,
 		at = fmt.Appendf(at, "[%d,%d]", start, start+utf8.RuneCountInString(quote))
 	}
 	return string(append(at, ']')), nil
+}
+
+// tells says whether a quote can show anything. One letter stands in almost
+// every text; one ideograph or pictograph is a word. A text of one letter can
+// only be quoted whole.
+func tells(quote, text string) bool {
+	visible, word := 0, false
+	for _, r := range quote {
+		if unicode.IsGraphic(r) && !unicode.IsSpace(r) {
+			visible++
+			word = word || unicode.IsSymbol(r) || unicode.Is(unicode.Ideographic, r)
+		}
+	}
+	return visible >= 2 || word || visible == 1 && strings.TrimSpace(quote) == strings.TrimSpace(text)
 }
 
 // parseAnswer reads one JSON value and nothing behind it. Names that stand

@@ -39,6 +39,8 @@ func TestAnswers(t *testing.T) {
 		"evidence of a harmless label": {`{"label":"ok","evidence":["billig"]}`, "[[25,31]]", ""},
 		"depth at the limit":           {`{"label":"ok","extra":` + deep + `}`, "[]", ""},
 
+		"evidence of one letter":         {`{"label":"spam","evidence":["d"]}`, "", faultEvidenceNotFound},
+		"evidence of a letter and space": {`{"label":"spam","evidence":[" "]}`, "", faultEvidenceNotFound},
 		"empty":                          {``, "", faultJSON},
 		"prose":                          {`I think it is spam`, "", faultJSON},
 		"fenced":                         {"```json\n{\"label\":\"ok\"}\n```", "", faultJSON},

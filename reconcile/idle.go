@@ -24,8 +24,8 @@ const (
 )
 
 // RunUntilIdle runs the passes again and again until nothing is left to do now
-// or later, and then calls the roll once if check is among them. wait is
-// called between rounds. ErrStuck when work is due, nothing moves, and no other
+// or later, and then calls the roll once if check is among them; also before,
+// when a report becomes due. wait is called between rounds. ErrStuck when work is due, nothing moves, and no other
 // process is at it.
 func (r *Reconciler) RunUntilIdle(ctx context.Context, passes []PassName, wait func(context.Context, time.Duration) error) (map[PassName]Tally, error) {
 	total := map[PassName]Tally{}
@@ -39,18 +39,25 @@ func (r *Reconciler) RunUntilIdle(ctx context.Context, passes []PassName, wait f
 		if err != nil {
 			return total, err
 		}
-		load, err := r.Store.Workload(ctx, now)
+		next, err := r.Store.Next(ctx, now)
 		if err != nil {
 			return total, err
 		}
-		if load.Next == nil {
+		if next.Overdue > 0 && slices.Contains(passes, PassCheck) {
+			// A provider that keeps everybody waiting must not keep a person from
+			// getting a report that is due.
+			if _, err := r.Run(ctx, PassCheck); err != nil && !errors.Is(err, ErrHeld) {
+				return total, err
+			}
+		}
+		if next.At == nil {
 			break
 		}
-		pause := min(max(load.Next.Sub(now), idleShortest), idleLook)
+		pause := min(max(next.At.Sub(now), idleShortest), idleLook)
 		switch {
 		case held:
 			still, pause = 0, max(pause, heldWait)
-		case moved > 0 || load.Next.After(now):
+		case moved > 0 || next.At.After(now):
 			still = 0
 		default:
 			still++

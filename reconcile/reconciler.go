@@ -156,6 +156,7 @@ func (r *Reconciler) underLease(ctx context.Context, name PassName, pass func(co
 		return Tally{}, fmt.Errorf("%s: %w", name, err)
 	}
 	began := r.Uptime()
+	lease.Clock = func() time.Time { return now.Add(r.Uptime() - began) }
 	tally, err := pass(WithLease(ctx, lease), now)
 	// The lease is given up even when ctx was cancelled, so that the next run need not wait.
 	if rerr := r.Store.ReleaseLease(context.WithoutCancel(ctx), lease); rerr != nil {

@@ -86,6 +86,10 @@ type CollectStore interface {
 
 // SubmitStore sends jobs.
 type SubmitStore interface {
+	// CloseUnsent closes open submissions without an input file whose send
+	// deadline passed before an instant, at most limit of them, as provably
+	// absent; their jobs may be sent again now. It returns those jobs.
+	CloseUnsent(ctx context.Context, now, before time.Time, evidence string, limit int) (jobs []string, err error)
 	// ReadyJobs lists jobs that may be sent: ready, due, not paused, and without
 	// an open submission.
 	ReadyJobs(ctx context.Context, now time.Time, limit int) ([]Job, error)
@@ -97,6 +101,7 @@ type SubmitStore interface {
 	// line. A page may be shorter than limit; only an empty one is the end.
 	RequestItems(ctx context.Context, jobID string, afterLine int64, limit int) ([]RequestItem, error)
 	// RecordUpload notes the provider's input file before a job is asked for.
+	// A submission that was closed meanwhile is ErrMoved: no job may be asked for.
 	RecordUpload(ctx context.Context, up Upload) error
 	// RecordAccepted closes a submission; the job is submitted. Again with the
 	// same job changes nothing; another job for the same submission is ErrMoved.
@@ -223,6 +228,11 @@ type Lease struct {
 	Name   string
 	Holder string
 	Fence  int64
+	// Clock is the ledger's time, for prolonging the lease: it was read from the
+	// ledger once and goes on by a clock that nobody can set, so that a process
+	// whose wall clock is wrong neither keeps others out for days nor gives the
+	// lease away. nil is the process's wall clock.
+	Clock func() time.Time
 }
 
 type leaseKey struct{}
@@ -248,6 +258,20 @@ const (
 	PausePoll     PausedStage = "poll"
 	PauseApply    PausedStage = "apply"
 )
+
+// PauseScopes lists the kinds of scope that a stage heeds. A pause of another
+// kind would stop nothing, and is refused.
+func PauseScopes(s PausedStage) []string {
+	switch s {
+	case PauseIntake:
+		return []string{ScopeAll, "policy"}
+	case PauseDispatch, PausePoll:
+		return []string{ScopeAll, "account", "policy"}
+	case PauseApply:
+		return []string{ScopeAll}
+	}
+	return nil
+}
 
 // ScopeAll is the scope of a pause that concerns everything. Others are
 // "account:<name>" and "policy:<name>".
@@ -340,6 +364,9 @@ type Finding struct {
 type ViewStore interface {
 	// Overview counts what is where.
 	Overview(ctx context.Context, now time.Time) (Overview, error)
+	// Decisions lists what waits for an operator. It is cheap enough to ask
+	// after every run.
+	Decisions(ctx context.Context, now time.Time) (Decisions, error)
 	// FindReport looks a report up by report id, work id, custom id, or
 	// external id; the last may give several.
 	FindReport(ctx context.Context, id string, limit int) ([]string, error)
@@ -352,4 +379,6 @@ type ViewStore interface {
 	JobHistory(ctx context.Context, id string) (JobHistory, error)
 	// Workload says what each pass would find, without doing it.
 	Workload(ctx context.Context, now time.Time) (Workload, error)
+	// Next says when a pass has something to do; it is a cheap part of Workload.
+	Next(ctx context.Context, now time.Time) (NextWork, error)
 }

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"rollcall/reconcile"
@@ -92,7 +94,11 @@ func (s *Store) ReleaseLease(ctx context.Context, l reconcile.Lease) error {
 // holdLease makes the transaction depend on the lease and prolongs it. A
 // take-over waits for this transaction; after one, the old holder finds no row.
 func (t *tx) holdLease(ctx context.Context, l reconcile.Lease) error {
-	until := micros(t.store.opts.Now().Add(t.store.opts.LeaseFor))
+	now := t.store.opts.Now
+	if l.Clock != nil {
+		now = l.Clock
+	}
+	until := micros(now().Add(t.store.opts.LeaseFor))
 	err := changedOne(t.ExecContext(ctx, leaseHoldSQL, until, l.Name, l.Fence))
 	if errors.Is(err, reconcile.ErrMoved) {
 		return fmt.Errorf("lease %s: %w", l.Name, reconcile.ErrLeaseLost)
@@ -128,6 +134,10 @@ func (t *tx) gate(ctx context.Context, stage reconcile.PausedStage, scopes ...st
 
 // Pause implements reconcile.GuardStore.
 func (s *Store) Pause(ctx context.Context, now time.Time, p reconcile.Pause) error {
+	kind, _, _ := strings.Cut(p.Scope, ":")
+	if !slices.Contains(reconcile.PauseScopes(p.Stage), kind) {
+		return fmt.Errorf("a pause of %s for %q would stop nothing: %w", p.Stage, p.Scope, reconcile.ErrRefused)
+	}
 	return s.write(ctx, "pause", func(ctx context.Context, t *tx) error {
 		var f int64
 		if err := t.GetContext(ctx, &f, s.dialect.locked(gateReadSQL, forUpdate), "gate:"+string(p.Stage)); err != nil {

@@ -31,6 +31,9 @@ var intakeUnchangedSQL string
 //go:embed query/intake_supersede.sql
 var intakeSupersedeSQL string
 
+//go:embed query/intake_lock_works.sql
+var intakeLockWorksSQL string
+
 //go:embed query/hold_drop.sql
 var holdDropSQL string
 
@@ -269,6 +272,10 @@ func (c *chunk) recall(ctx context.Context) error {
 func (c *chunk) supersede(ctx context.Context) error {
 	if len(c.with(reconcile.Revised)) == 0 {
 		return nil
+	}
+	// In order of their ids, as every other transaction takes works.
+	if err := c.lockRows(ctx, forUpdate, intakeLockWorksSQL); err != nil {
+		return fmt.Errorf("lock works of older revisions: %w", err)
 	}
 	for _, query := range []string{reportAdvanceSQL, intakeSupersedeSQL, holdDropSQL} {
 		if _, err := c.ExecContext(ctx, query); err != nil {

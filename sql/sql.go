@@ -28,7 +28,7 @@ type Options struct {
 	Actor string
 	// Now is this process's clock.
 	Now func() time.Time
-	// LeaseFor is how long a lease lasts after each write under it; 0 means 10 minutes.
+	// LeaseFor is how long a lease lasts after each write under it; 0 means 2 minutes.
 	LeaseFor time.Duration
 	// Commit runs in place of every COMMIT when set, so that a test can make a
 	// commit fail before or after it happened.
@@ -62,7 +62,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		opts.Now = time.Now
 	}
 	if opts.LeaseFor == 0 {
-		opts.LeaseFor = 10 * time.Minute
+		opts.LeaseFor = 2 * time.Minute
 	}
 	if opts.Actor == "" {
 		opts.Actor = "rollcall"

@@ -180,10 +180,14 @@ func TestExitCodesAndUsage(t *testing.T) {
 // A pause that names nothing would stop nothing and say that it had.
 func TestPauseOfNothingIsRefused(t *testing.T) {
 	o := newOperator(t, "sqlite")
-	for _, scope := range []string{"tenant:x", "account:sandbx", "policy:patient-community/1", "policy:", "everything"} {
+	for _, scope := range []string{"account:sandbx", "policy:patient-community/1", "policy:"} {
 		if r := o.must(exitUsage, "pause", "--scope", scope, "--reason", "r"); !strings.Contains(r.err, "policy:patient-community") {
 			t.Errorf("%s: the message does not list what there is: %s", scope, r.err)
 		}
+	}
+	for _, args := range [][]string{{"tenant:x", "dispatch"}, {"everything", "dispatch"}, {"account:sandbox", "apply"}, {"policy:patient-community", "apply"},
+		{"account:sandbox", "intake"}} {
+		o.must(exitUsage, "pause", "--scope", args[0], "--stage", args[1], "--reason", "r")
 	}
 	for _, scope := range []string{"all", "account:sandbox", "policy:patient-community"} {
 		o.must(exitDone, "pause", "--scope", scope, "--reason", "r")

@@ -34,6 +34,9 @@ func checkBrake(scope, stage, reason string) error {
 	if !slices.Contains(stages(), reconcile.PausedStage(stage)) {
 		return usageError("--stage %q is none of %v", stage, stages())
 	}
+	if kind, _, _ := strings.Cut(scope, ":"); !slices.Contains(reconcile.PauseScopes(reconcile.PausedStage(stage)), kind) {
+		return usageError("--stage %s can be stopped for %s only, not for --scope %q", stage, strings.Join(reconcile.PauseScopes(reconcile.PausedStage(stage)), ", "), scope)
+	}
 	return nil
 }
 

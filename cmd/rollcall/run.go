@@ -156,11 +156,11 @@ func (a *app) afterRun(ctx context.Context, d *deployment, tallies map[reconcile
 			return err
 		}
 	}
-	o, err := d.store.Overview(ctx, now)
+	waits, err := d.store.Decisions(ctx, now)
 	if err != nil {
 		return err
 	}
-	if err := decisionNeeded(o); err != nil {
+	if err := decisionNeeded(waits); err != nil {
 		return fmt.Errorf("%w; `rollcall status` names it", err)
 	}
 	if errors.Is(stuck, errLimit) {
@@ -169,13 +169,9 @@ func (a *app) afterRun(ctx context.Context, d *deployment, tallies map[reconcile
 	if stuck != nil {
 		return &exitError{exitDecision, stuck}
 	}
-	load, err := d.store.Workload(ctx, now)
-	if err != nil {
-		return err
-	}
-	if untilIdle && load.Open > 0 {
+	if open := len(waits.Open); untilIdle && open > 0 {
 		return &exitError{exitDecision, fmt.Errorf("%s without an outcome: the provider may or may not have the job, so nothing is sent again; `rollcall status` says more once the send deadline has passed",
-			plural(int(load.Open), "submission is", "submissions are"))}
+			plural(open, "submission is", "submissions are"))}
 	}
 	return nil
 }

@@ -39,23 +39,23 @@ Exit code 4 means that something needs a decision.`,
 			} else {
 				a.printOverview(o)
 			}
-			return decisionNeeded(o)
+			return decisionNeeded(o.Decisions)
 		},
 	})
 }
 
 // decisionNeeded is exit code 4 where something waits for a person.
-func decisionNeeded(o reconcile.Overview) error {
-	if n := waiting(o); n > 0 {
+func decisionNeeded(d reconcile.Decisions) error {
+	if n := waiting(d); n > 0 {
 		return &exitError{exitDecision, fmt.Errorf("%s for an operator's decision", plural(n, "thing waits", "things wait"))}
 	}
 	return nil
 }
 
 // waiting counts what waits for a person.
-func waiting(o reconcile.Overview) int {
-	n := len(o.Uncertain) + len(o.Pauses) + len(o.NeedsDecision)
-	if o.Held > 0 {
+func waiting(d reconcile.Decisions) int {
+	n := len(d.Uncertain) + len(d.Pauses) + len(d.NeedsDecision)
+	if d.Held > 0 {
 		n++
 	}
 	return n
@@ -89,7 +89,7 @@ func (a *app) printOverview(o reconcile.Overview) {
 	_ = t.flush()
 
 	paint := painter(colours(a.out))
-	if waiting(o) == 0 {
+	if waiting(o.Decisions) == 0 {
 		fmt.Fprintln(a.out, "\n"+paint.good("nothing waits for an operator"))
 		return
 	}

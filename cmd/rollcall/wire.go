@@ -137,26 +137,32 @@ func (d *deployment) accounts() ([]batch.Provider, error) {
 	var out []batch.Provider
 	for i, acc := range d.config.Accounts {
 		if _, err := acc.APIKey.Read(); err != nil {
-			return nil, &exitError{exitUsage, fmt.Errorf("accounts[%d].api_key: %w", i, err)}
+			return nil, &exitError{exitUsage, err} // it names the field
 		}
-		client, err := openai.New(openai.Config{
-			Name: acc.Name, BaseURL: acc.BaseURL, Organization: acc.Organization, Project: acc.Project, Region: acc.Region,
-			APIKey: func() string {
-				key, err := acc.APIKey.Read()
-				if err != nil {
-					d.log.Error().Str("account", acc.Name).Msg("the API key can no longer be read")
-				}
-				return key
-			},
-			FingerprintKey: []byte(d.keys.MAC(keyring.Account, []byte("fingerprint"))),
-			CAFile:         acc.CAFile, AllowLoopback: acc.AllowLoopback,
-		})
+		client, err := openai.New(d.clientConfig(acc))
 		if err != nil {
 			return nil, &exitError{exitUsage, fmt.Errorf("accounts[%d]: %w", i, err)}
 		}
 		out = append(out, client)
 	}
 	return out, nil
+}
+
+// clientConfig is an account as its client takes it.
+func (d *deployment) clientConfig(acc configs.Account) openai.Config {
+	return openai.Config{
+		Name: acc.Name, BaseURL: acc.BaseURL, Organization: acc.Organization, Project: acc.Project, Region: acc.Region,
+		APIKey: func() string {
+			key, err := acc.APIKey.Read()
+			if err != nil {
+				d.log.Error().Str("account", acc.Name).Msg("the API key can no longer be read")
+			}
+			return key
+		},
+		FingerprintKey: []byte(d.keys.MAC(keyring.Account, []byte("fingerprint"))),
+		CAFile:         acc.CAFile, AllowLoopback: acc.AllowLoopback, PermittedRanges: acc.Prefixes(),
+		CallTimeout: acc.CallTimeout.Std(), TransferTimeout: acc.TransferTimeout.Std(),
+	}
 }
 
 // uptime is the monotonic clock of this process.

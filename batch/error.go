@@ -86,15 +86,6 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// CodeOf is the provider's error code, or "".
-func CodeOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
-
 const (
 	maxCode = 64  // long enough for every documented code
 	maxName = 128 // long enough for a fine-tuned model's name

@@ -250,8 +250,9 @@ func TestCallRules(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || batch.KindOf(err) != rule.kind || batch.CodeOf(err) != rule.code || batch.RetryAfter(err) != rule.wait {
-				t.Errorf("%v (wait %v), want %s, code %q, wait %v", err, batch.RetryAfter(err), rule.kind, rule.code, rule.wait)
+			var e *batch.Error
+			if !errors.As(err, &e) || e.Kind != rule.kind || e.Code != rule.code || e.RetryAfter != rule.wait {
+				t.Errorf("%v, want %s, code %q, wait %v", err, rule.kind, rule.code, rule.wait)
 			}
 		})
 	}

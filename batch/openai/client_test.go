@@ -33,6 +33,15 @@ func fixed(t *testing.T, status int, header map[string]string, body string) *Cli
 	return newClient(t, cfg)
 }
 
+// codeOf is the code of an error that a Client returned.
+func codeOf(err error) string {
+	var e *batch.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
 func envelopeOf(code, typ, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, message, typ, code)
 }
@@ -42,10 +51,10 @@ func envelopeOf(code, typ, message string) string {
 func TestMissingFileIsTheInputInACreateAlone(t *testing.T) {
 	c := fixed(t, 400, nil, envelopeOf("invalid_request", "t", "No such File object: file-1"))
 	_, err := c.Create(t.Context(), batch.Creation{FileID: "file-1"})
-	if batch.KindOf(err) != batch.Temporary || batch.CodeOf(err) != CodeFileNotFound {
+	if batch.KindOf(err) != batch.Temporary || codeOf(err) != CodeFileNotFound {
 		t.Errorf("create: %v", err)
 	}
-	if _, _, err := c.Download(t.Context(), "file-1"); batch.CodeOf(err) != "invalid_request" {
+	if _, _, err := c.Download(t.Context(), "file-1"); codeOf(err) != "invalid_request" {
 		t.Errorf("download: %v", err)
 	}
 }
@@ -448,7 +457,7 @@ func TestUploadLengthHasACode(t *testing.T) {
 			}
 			return nil
 		}})
-		if batch.KindOf(err) != batch.Temporary || batch.CodeOf(err) != CodeBodySize {
+		if batch.KindOf(err) != batch.Temporary || codeOf(err) != CodeBodySize {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

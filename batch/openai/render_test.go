@@ -178,7 +178,7 @@ func TestAppendRequestRefuses(t *testing.T) {
 		var c Client
 		cl := testClassifier()
 		change(cl)
-		if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); batch.KindOf(err) != batch.Rejected || batch.CodeOf(err) != codeInvalidClassifier {
+		if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); batch.KindOf(err) != batch.Rejected || codeOf(err) != codeInvalidClassifier {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -86,7 +86,7 @@ func exitCode(err error) int {
 	case errors.As(err, &e):
 		return e.code
 	case errors.Is(err, sql.ErrSchemaBehind), errors.Is(err, sql.ErrSchemaAhead), errors.Is(err, sql.ErrOtherKeyring),
-		errors.Is(err, sql.ErrNoLedger):
+		errors.Is(err, sql.ErrNoLedger), errors.Is(err, reconcile.ErrRefused):
 		return exitUsage
 	case errors.Is(err, reconcile.ErrPaused):
 		return exitDecision

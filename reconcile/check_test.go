@@ -253,7 +253,7 @@ func TestHistoryNamesWhatHappensNext(t *testing.T) {
 		"ready":    {inJob(reconcile.JobReady, ""), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
 		"refused":  {inJob(reconcile.JobReady, "rejected"), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
 		"on its way": {inJob(reconcile.JobReady, reconcile.SubmissionOpen), nil, "collected",
-			"a submission of job j is open until 2026-03-02T01:00:00Z; if nobody records its outcome by then, it is unknown and waits for an operator"},
+			"a submission of job j is open until 2026-03-02T01:00:00Z; without an outcome by then, the job is sent again if no upload was noted, and waits for an operator otherwise"},
 		"uncertain": {inJob(reconcile.JobReady, reconcile.SubmissionUncertain), nil,
 			"collected", "waits for an operator: nobody knows whether the provider has job j; look for the metadata rc_submission=s there (rollcall job show j)"},
 		"ready, all paused": {inJob(reconcile.JobReady, ""), pause(reconcile.PauseDispatch, "all"),

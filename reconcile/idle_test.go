@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rollcall/batch"
+	"rollcall/batch/fake"
 	"rollcall/reconcile"
 )
 
@@ -87,6 +88,21 @@ func TestF15_RunUntilIdleEndsAtAnUncertainSubmission(t *testing.T) {
 		if err != nil || len(o.Uncertain) != 1 {
 			t.Errorf("uncertain %+v, %v", o.Uncertain, err)
 		}
+	})
+}
+
+// F15: what died before its upload was noted is waited for and sent.
+func TestF15_RunUntilIdleWaitsForAnUnsentSubmission(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		b.fake.Hooks.Upload = func(string) (bool, error) { panic(dies("in the upload")) }
+		b.submitUntil("in the upload")
+		b.fake.Hooks = fake.Hooks{}
+		if _, err := b.untilIdle(nil); err != nil {
+			t.Fatal(err)
+		}
+		b.want("first submissions", "SELECT outcome FROM submissions WHERE submission_id IN (SELECT submission_id FROM submissions ORDER BY intent_us LIMIT 2) ORDER BY attempt",
+			"proven_absent", "accepted")
 	})
 }
 

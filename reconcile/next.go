@@ -19,8 +19,8 @@ const (
 
 // Outcomes of a submission that has none, for people.
 const (
-	SubmissionOpen      = "open"      // it may still be on its way
-	SubmissionUncertain = "uncertain" // open past its send deadline
+	SubmissionOpen      = "open"      // it may still be on its way, or its process died before a job was asked for
+	SubmissionUncertain = "uncertain" // open past its send deadline, and a job may have been asked for
 )
 
 // Conclude fills in the stage of the current revision and what happens next,
@@ -135,7 +135,7 @@ func (o outlook) nextUnsent(s *SendView) string {
 	case SubmissionUncertain:
 		return waitsForOperator + fmt.Sprintf("nobody knows whether the provider has job %s; look for the metadata rc_submission=%s there (rollcall job show %s)", s.JobID, s.SubmissionID, s.JobID)
 	case SubmissionOpen:
-		return fmt.Sprintf("a submission of job %s is open until %s; if nobody records its outcome by then, it is unknown and waits for an operator", s.JobID, at(s.SendBy))
+		return fmt.Sprintf("a submission of job %s is open until %s; without an outcome by then, the job is sent again if no upload was noted, and waits for an operator otherwise", s.JobID, at(s.SendBy))
 	}
 	if stop := o.dispatchStopped(); stop != "" {
 		return waitsForOperator + stop

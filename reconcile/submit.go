@@ -23,6 +23,9 @@ import (
 // Whatever happens, a job has at most one submission without a known outcome,
 // and while it has one, nothing is sent for it.
 func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
+	if err := r.closeUnsent(ctx, now); err != nil {
+		return Tally{}, err
+	}
 	jobs, err := r.Store.ReadyJobs(ctx, now, r.Settings.JobsPerRun)
 	if err != nil {
 		return Tally{}, err
@@ -46,6 +49,28 @@ func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
 	}
 	return tally, nil
 }
+
+// UnsentMargin is how long after its send deadline a submission without an
+// input file is closed. What makes that safe is RecordUpload, which refuses a
+// closed submission; the margin keeps a sender whose clock is a little behind
+// from losing a job that it is about to send.
+const UnsentMargin = time.Minute
+
+// closeUnsent gives the jobs back of senders that died, or were stopped, before
+// they noted an input file. A job is asked for only after that, so there is none.
+func (r *Reconciler) closeUnsent(ctx context.Context, now time.Time) error {
+	jobs, err := r.Store.CloseUnsent(ctx, now, now.Add(-UnsentMargin), evidenceUnsent, r.Settings.JobsPerRun)
+	if err != nil {
+		return fmt.Errorf("close submissions without an upload: %w", err)
+	}
+	// The jobs are ready. If the process dies here, the next run sends them.
+	for _, id := range jobs {
+		r.Log.Info().Str("pass", string(PassSubmit)).Str("job_id", id).Msg("a submission ended before its upload was noted; its job may be sent again")
+	}
+	return nil
+}
+
+const evidenceUnsent = "no input file was noted before the send deadline, so no job was asked for"
 
 // notSent says what an error means for the job.
 func notSent(err error) string {
@@ -117,12 +142,14 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 		return false, err
 	}
 	// The intent is committed and nothing has left. If the process dies here,
-	// the submission is open and must be resolved before anything is sent.
+	// closeUnsent closes the submission once its deadline has passed.
 	crashpoint.Hit(crashpoint.SubmitIntent)
 	if err := s.upload(ctx); err != nil {
 		return false, err
 	}
-	// The file's id is committed and no job was asked for; as above.
+	// The file's id is committed and no job was asked for. If the process dies
+	// here, the submission is open and must be resolved before anything is sent:
+	// the ledger cannot tell this from a create that was cut.
 	crashpoint.Hit(crashpoint.SubmitFileNoted)
 	if err := s.create(ctx); err != nil {
 		return false, err
@@ -336,10 +363,13 @@ func (s *sending) refuse(ctx context.Context, cause error) error {
 	err = s.r.Store.RecordRejected(ctx, now, Rejection{
 		SubmissionID: s.sub.ID, Evidence: evidenceOf(cause), TextLeft: s.left.Load(), NextSubmit: now.Add(wait),
 	})
-	if err != nil {
-		err = fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
-	} else {
+	switch {
+	case err == nil:
 		err = fmt.Errorf("submission %s: %s: %w", s.sub.ID, evidenceOf(cause), errNotSent)
+	case errors.Is(err, ErrMoved): // closed by somebody else, who found the same
+		err = fmt.Errorf("submission %s: %s: %w", s.sub.ID, evidenceOf(cause), err)
+	default:
+		err = fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
 	}
 	s.deleteUpload(ctx)
 	if s.sub.Attempt >= refusalsTold && !errors.Is(cause, errToldToEnd) {

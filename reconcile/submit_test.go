@@ -200,16 +200,34 @@ func (b *bench) wantOpen(jobs, creates int) {
 func TestF14_AnswerOfTheIntentsCommitIsLost(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.ready(2)
-		b.r = b.reconciler(&broken{Store: b.Store, intent: func(reconcile.Submission, error) (reconcile.Submission, error) {
+		b.r.Store = &broken{Store: b.Store, intent: func(reconcile.Submission, error) (reconcile.Submission, error) {
 			return reconcile.Submission{}, reconcile.ErrUnknownCommit
-		}})
+		}}
 		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
 		if b.fake.Calls(fake.OpUpload) > 0 {
 			t.Error("something was sent without a committed intent")
 		}
-		b.r = b.reconciler(b.Store)
-		b.wantOpen(1, 0)
+		b.r.Store = b.Store
+		b.wantSentOnceUnsentIsClosed()
 	})
+}
+
+// wantSentOnceUnsentIsClosed makes sure that a job whose sender died before it
+// noted an upload is left alone until that is certain, and then sent.
+func (b *bench) wantSentOnceUnsentIsClosed() {
+	b.t.Helper()
+	b.wantSubmissions("open")
+	b.Clock.Advance(b.r.Settings.SendWithin + reconcile.UnsentMargin - time.Second)
+	b.wantTally("too early", b.submit(), reconcile.Tally{})
+	b.wantCreates(0)
+	if o, err := b.Store.Overview(b.t.Context(), b.Clock.Now()); err != nil || len(o.Uncertain) > 0 {
+		b.t.Errorf("uncertain: %+v, %v", o.Uncertain, err)
+	}
+	b.Clock.Advance(time.Second)
+	b.wantTally("when due", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
+	b.wantSubmissions("proven_absent: no input file was noted before the send deadline, so no job was asked for", "accepted: job job-000001")
+	b.wantJobs("submitted")
+	b.wantCreates(1)
 }
 
 // F15: no request, a lost request and a lost answer look the same from here.
@@ -239,7 +257,53 @@ func TestF15_OutcomeOfTheCreateIsUnknown(t *testing.T) {
 	})
 }
 
-func TestF15_DiesAfterTheIntent(t *testing.T) {
+// dies stands for the end of a process at a certain place.
+type dies string
+
+// submitUntil runs submit until the process dies.
+func (b *bench) submitUntil(place dies) {
+	b.t.Helper()
+	defer func() {
+		if got := recover(); got != place {
+			b.t.Fatalf("died %v, not %v", got, place)
+		}
+	}()
+	b.submit()
+}
+
+func TestF15_DiesBeforeTheUploadIsNoted(t *testing.T) {
+	for name, prepare := range map[string]func(b *bench){
+		"after the intent": func(b *bench) {
+			b.r.Store = &broken{Store: b.Store, intent: func(reconcile.Submission, error) (reconcile.Submission, error) { panic(dies("here")) }}
+		},
+		"in the upload": func(b *bench) { b.fake.Hooks.Upload = func(string) (bool, error) { panic(dies("here")) } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.ready(2)
+				prepare(b)
+				b.submitUntil("here")
+				b.fake.Hooks = fake.Hooks{}
+				b.r.Store = b.Store
+				b.wantSentOnceUnsentIsClosed()
+			})
+		})
+	}
+}
+
+// Once the upload is noted a create may have been made, so nobody but a person
+// can tell.
+func TestF15_DiesOnceTheUploadIsNoted(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(2)
+		b.r = b.reconciler(&broken{Store: b.Store, upload: func(error) error { panic(dies("noted")) }})
+		b.submitUntil("noted")
+		b.r = b.reconciler(b.Store)
+		b.wantOpen(1, 0)
+	})
+}
+
+func TestF15_OneIntentAtATime(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.ready(2)
 		in := reconcile.Intent{SubmissionID: "aaaaaaaaaa", JobID: b.rows("SELECT job_id FROM jobs")[0], Account: b.fake.Account(),
@@ -250,7 +314,39 @@ func TestF15_DiesAfterTheIntent(t *testing.T) {
 		if _, err := b.CommitIntent(t.Context(), b.Clock.Now(), in); !errors.Is(err, reconcile.ErrMoved) {
 			t.Errorf("a second intent beside an open one: %v", err)
 		}
-		b.wantOpen(1, 0)
+	})
+}
+
+// F21: a sender that was stopped for longer than its deadline finds, when it
+// wakes up, that its submission was closed and its job sent by somebody else.
+func TestF21_StalledSenderRefusesItself(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.ready(1)
+		uploads := 0
+		b.fake.Hooks.Upload = func(string) (bool, error) {
+			if uploads++; uploads > 1 {
+				return true, nil
+			}
+			b.r.Uptime = func() time.Duration { return 0 } // the machine slept
+			b.Clock.Advance(b.r.Settings.SendWithin + reconcile.UnsentMargin)
+			other := b.reconciler(b.Store)
+			other.Rand = b.r.Rand
+			tally, err := other.Submit(t.Context(), b.Clock.Now())
+			if err != nil {
+				t.Error(err)
+			}
+			b.wantTally("the other process", tally, reconcile.Tally{Seen: 1, Moved: 1})
+			return true, nil
+		}
+		b.wantTally("the sleeper", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.wantCreates(1)
+		b.wantSubmissions("proven_absent: no input file was noted before the send deadline, so no job was asked for", "accepted: job job-000001")
+		if got := b.inputs(); len(got) != 1 {
+			t.Errorf("the sleeper's file is left: %v", got)
+		}
+		if log := b.log.String(); strings.Contains(log, "nobody knows") {
+			t.Errorf("the sleeper sent nothing, and knows it: %s", log)
+		}
 	})
 }
 

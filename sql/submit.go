@@ -63,6 +63,48 @@ var submissionUploadSQL string
 //go:embed query/submission_close.sql
 var submissionCloseSQL string
 
+//go:embed query/submission_list_unsent.sql
+var submissionListUnsentSQL string
+
+//go:embed query/submission_close_unsent.sql
+var submissionCloseUnsentSQL string
+
+//go:embed query/job_resend.sql
+var jobResendSQL string
+
+// CloseUnsent implements reconcile.SubmitStore.
+func (s *Store) CloseUnsent(ctx context.Context, now, before time.Time, evidence string, limit int) ([]string, error) {
+	var closed []string
+	err := s.write(ctx, "close unsent", func(ctx context.Context, t *tx) error {
+		closed = nil
+		var due []string
+		query := s.dialect.locked(submissionListUnsentSQL, forUpdate+" OF j")
+		if err := t.SelectContext(ctx, &due, query, micros(before), limit); err != nil || len(due) == 0 {
+			return err
+		}
+		if err := s.dialect.temporary(ctx, t.Tx, "unsent_jobs", "job_id TEXT PRIMARY KEY"); err != nil {
+			return err
+		}
+		if err := s.dialect.load(ctx, t.Tx, "unsent_jobs", []string{"job_id"}, len(due), func(i int) []any { return []any{due[i]} }); err != nil {
+			return err
+		}
+		if err := t.SelectContext(ctx, &closed, submissionCloseUnsentSQL, evidence, micros(now), micros(before)); err != nil {
+			return err
+		}
+		if _, err := t.ExecContext(ctx, jobResendSQL, micros(now)); err != nil {
+			return err
+		}
+		for _, id := range closed {
+			t.audit("submission_absent", "job:"+id, evidence)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return closed, nil
+}
+
 // ReadyJobs implements reconcile.SubmitStore.
 func (s *Store) ReadyJobs(ctx context.Context, now time.Time, limit int) ([]reconcile.Job, error) {
 	var rows []jobRow

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -281,6 +282,45 @@ func TestF23_RecordingTwice(t *testing.T) {
 		}
 		if got := p.strings("SELECT state || ' ' || provider_job_id || ' ' || account FROM jobs"); fmt.Sprint(got) != "[submitted batch_1 fp]" {
 			t.Errorf("job %v", got)
+		}
+	})
+}
+
+// F15: an intent whose sender died is closed once its deadline has passed, if no
+// input file is noted; its sender, if it lives after all, is refused.
+func TestF15_CloseUnsent(t *testing.T) {
+	eachPlanner(t, func(t *testing.T, p *planner) {
+		b := row{"boundary_id": p.policy.BoundaryID, "next_submit_us": startUS + hour}
+		for _, id := range []string{"a", "b", "c", "uploaded", "young", "refused"} {
+			b["job_id"] = id
+			p.job(id, "ready", b)
+		}
+		p.job("sent", "submitted", row{"boundary_id": p.policy.BoundaryID})
+		for _, id := range []string{"a", "b", "c"} {
+			p.insert("submissions", row{"submission_id": "s-" + id, "job_id": id, "send_deadline_us": startUS})
+		}
+		p.insert("submissions", row{"submission_id": "s-uploaded", "job_id": "uploaded", "send_deadline_us": startUS, "input_file_id": "f"})
+		p.insert("submissions", row{"submission_id": "s-young", "job_id": "young", "send_deadline_us": startUS + 1})
+		p.insert("submissions", row{"submission_id": "s-refused", "job_id": "refused", "send_deadline_us": startUS, "outcome": "rejected", "evidence": "e", "closed_us": startUS})
+		ctx, now, before := t.Context(), p.Clock.Now().Add(time.Minute), p.Clock.Now()
+		for _, want := range []string{"[a b]", "[c]", "[]"} {
+			got, err := p.CloseUnsent(ctx, now, before, "nothing was asked for", 2)
+			slices.Sort(got)
+			if err != nil || fmt.Sprint(got) != want {
+				t.Errorf("closed %v, want %s: %v", got, want, err)
+			}
+		}
+		got := p.strings("SELECT job_id || ' ' || COALESCE(outcome || ': ' || evidence || COALESCE(CAST(text_left AS TEXT), ''), 'open') FROM submissions ORDER BY job_id")
+		want := "[a proven_absent: nothing was asked for b proven_absent: nothing was asked for c proven_absent: nothing was asked for " +
+			"refused rejected: e sent accepted: id sent uploaded open young open]"
+		if fmt.Sprint(got) != want {
+			t.Errorf("submissions %v", got)
+		}
+		if got := p.strings(fmt.Sprintf("SELECT job_id FROM jobs WHERE next_submit_us = %d ORDER BY job_id", now.UnixMicro())); fmt.Sprint(got) != "[a b c]" {
+			t.Errorf("ready now: %v", got)
+		}
+		if err := p.RecordUpload(ctx, reconcile.Upload{SubmissionID: "s-a", FileID: "f", Bytes: 1, BodyMAC: "m"}); !errors.Is(err, reconcile.ErrMoved) {
+			t.Errorf("an upload for a closed submission: %v", err)
 		}
 	})
 }

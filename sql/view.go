@@ -124,8 +124,8 @@ func readOverviewCounts(ctx context.Context, tx *sqlx.Tx, o *reconcile.Overview)
 	return nil
 }
 
-// readUnsettled lists the submissions without an outcome: those past their send
-// deadline, and those before it.
+// readUnsettled lists the submissions without an outcome: those of which nobody
+// knows whether the provider has a job, and the others.
 func readUnsettled(ctx context.Context, tx *sqlx.Tx, now time.Time) (uncertain, open []reconcile.UncertainView, err error) {
 	var rows []struct {
 		ID         string  `db:"submission_id"`
@@ -140,7 +140,7 @@ func readUnsettled(ctx context.Context, tx *sqlx.Tx, now time.Time) (uncertain, 
 	uncertain, open = []reconcile.UncertainView{}, []reconcile.UncertainView{}
 	for _, r := range rows {
 		v := reconcile.UncertainView{SubmissionID: r.ID, JobID: r.JobID, IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS), InputFileID: orEmpty(r.FileID)}
-		if submissionOutcome(nil, r.DeadlineUS, micros(now)) == reconcile.SubmissionUncertain {
+		if submissionOutcome(nil, r.FileID, r.DeadlineUS, micros(now)) == reconcile.SubmissionUncertain {
 			uncertain = append(uncertain, v)
 		} else {
 			open = append(open, v)
@@ -198,7 +198,7 @@ func (s *Store) Workload(ctx context.Context, now time.Time) (reconcile.Workload
 			PollsDue: r.PollsDue, Submitted: r.Submitted, EndedDue: r.EndedDue, Ended: r.Ended, Extracted: r.Extracted, Overdue: r.Overdue,
 		}
 		var next *int64
-		if err := tx.GetContext(ctx, &next, viewNextSQL); err != nil {
+		if err := tx.GetContext(ctx, &next, viewNextSQL, reconcile.UnsentMargin.Microseconds()); err != nil {
 			return err
 		}
 		if next != nil {

@@ -141,7 +141,7 @@ func readSubmissions(ctx context.Context, tx *sqlx.Tx, jobID string, now time.Ti
 	for _, r := range rows {
 		out = append(out, reconcile.SubmissionView{
 			SubmissionID: r.ID, Attempt: r.Attempt, Lines: r.Lines, Bytes: orZero(r.Bytes), IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS),
-			InputFileID: orEmpty(r.FileID), Outcome: submissionOutcome(r.Outcome, r.DeadlineUS, micros(now)), Evidence: orEmpty(r.Evidence), ClosedAt: timePointer(r.ClosedUS),
+			InputFileID: orEmpty(r.FileID), Outcome: submissionOutcome(r.Outcome, r.FileID, r.DeadlineUS, micros(now)), Evidence: orEmpty(r.Evidence), ClosedAt: timePointer(r.ClosedUS),
 		})
 	}
 	return out, nil

@@ -181,6 +181,7 @@ type sendRow struct {
 	Evidence     *string `db:"evidence"`
 	IntentUS     *int64  `db:"intent_us"`
 	DeadlineUS   *int64  `db:"send_deadline_us"`
+	FileID       *string `db:"input_file_id"`
 	TextLeft     *int64  `db:"text_left"`
 	Latest       int64   `db:"latest"`
 }
@@ -196,7 +197,7 @@ func (r sendRow) view(nowUS int64) reconcile.SendView {
 		v.LeftAt = nil
 	}
 	if r.SubmissionID != nil {
-		v.Submission = submissionOutcome(r.Submission, *r.DeadlineUS, nowUS)
+		v.Submission = submissionOutcome(r.Submission, r.FileID, *r.DeadlineUS, nowUS)
 	}
 	if r.Latest == 1 {
 		v.Outcome, v.Code = reconcile.ItemOutcome(orEmpty(r.Outcome)), r.Code
@@ -205,11 +206,12 @@ func (r sendRow) view(nowUS int64) reconcile.SendView {
 }
 
 // submissionOutcome is a submission's outcome, or what to call it without one.
-func submissionOutcome(outcome *string, deadlineUS, nowUS int64) string {
+// While no input file is noted, no job was asked for.
+func submissionOutcome(outcome, fileID *string, deadlineUS, nowUS int64) string {
 	switch {
 	case outcome != nil:
 		return *outcome
-	case deadlineUS <= nowUS:
+	case fileID != nil && deadlineUS <= nowUS:
 		return reconcile.SubmissionUncertain
 	default:
 		return reconcile.SubmissionOpen

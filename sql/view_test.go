@@ -221,7 +221,8 @@ func TestJobsAndJobHistory(t *testing.T) {
 	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
 		ctx, r := t.Context(), openRaw(t, l.Address)
 		r.healthy()
-		r.insert("submissions", row{"submission_id": "open", "job_id": "j-ready", "send_deadline_us": startUS})
+		r.insert("submissions", row{"submission_id": "open", "job_id": "j-ready", "send_deadline_us": startUS, "input_file_id": "file"})
+		r.insert("submissions", row{"submission_id": "unsent", "job_id": "j-planning", "send_deadline_us": startUS})
 		r.insert("result_lines", row{"job_id": "j-consumed", "work_id": "w-done", "disposition": "accepted", "outcome": "succeeded", "label": "spam", "payload_mac": "m"})
 		r.insert("result_lines", row{"job_id": "j-consumed", "line": 2, "disposition": "malformed"})
 		if err := l.OpenFinding(ctx, l.Clock.Now(), reconcile.Event{Name: "malformed_results", Subject: "job:j-consumed", Severity: reconcile.Warning}); err != nil {
@@ -319,8 +320,13 @@ var workloadCases = map[string]struct {
 	"a ready job":          {func(r raw) { r.job("j", "ready", row{"next_submit_us": startUS + hour}) }, after(time.Hour)},
 	"an open submission": {func(r raw) {
 		r.job("j", "ready", nil)
-		r.insert("submissions", row{"submission_id": "s", "job_id": "j"})
+		r.insert("submissions", row{"submission_id": "s", "job_id": "j", "input_file_id": "f"})
 	}, nil},
+	"an open submission without an upload": {func(r raw) {
+		r.job("j", "ready", nil)
+		r.insert("submissions", row{"submission_id": "s", "job_id": "j"})
+		r.insert("pauses", pause("all", "dispatch"))
+	}, after(15*time.Minute + reconcile.UnsentMargin)},
 	"a submitted job":   {func(r raw) { r.job("j", "submitted", nil) }, after(time.Minute)},
 	"poll paused":       {func(r raw) { r.job("j", "submitted", nil); r.insert("pauses", pause("all", "poll")) }, nil},
 	"an ended job":      {func(r raw) { r.job("j", "ended", row{"next_consume_us": startUS + minute}) }, after(time.Minute)},
@@ -372,7 +378,7 @@ func TestReportHistoryNamesWhatStopsItsJobOrPolicy(t *testing.T) {
 		stopped := map[string]string{
 			"pending": "waits for an operator: boundary_mismatch of policy:p/1, see rollcall findings",
 			"ready": "a submission of job j-ready is open until 2026-03-02T01:01:00Z; " +
-				"if nobody records its outcome by then, it is unknown and waits for an operator",
+				"without an outcome by then, the job is sent again if no upload was noted, and waits for an operator otherwise",
 			"sent":      "waits for an operator: account_mismatch of job:j-submitted, see rollcall findings",
 			"ended":     "waits for an operator: results_unreadable of job:j-ended, see rollcall findings",
 			"extracted": "apply writes its record",

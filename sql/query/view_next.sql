@@ -1,6 +1,7 @@
 -- The earliest instant at which a pass can go on. What is paused, what an open
 -- submission holds back, and works of a policy that is not approved wait for a
--- person and have no such instant.
+-- person and have no such instant. $1 is how long after its send deadline a
+-- submission without an upload is closed.
 WITH brakes AS (
   SELECT scope, stage FROM pauses WHERE lifted_us IS NULL
 ), sending AS (
@@ -21,6 +22,8 @@ WITH brakes AS (
   WHERE state = 'submitted' AND NOT EXISTS (SELECT 1 FROM brakes k WHERE k.stage = 'poll' AND k.scope = 'all')
   UNION ALL
   SELECT MIN(next_consume_us) FROM jobs WHERE state = 'ended'
+  UNION ALL
+  SELECT MIN(send_deadline_us) + $1 FROM submissions WHERE outcome IS NULL AND input_file_id IS NULL
   UNION ALL
   SELECT MIN(created_us) FROM works
   WHERE stage = 'extracted' AND NOT EXISTS (SELECT 1 FROM brakes k WHERE k.stage = 'apply' AND k.scope = 'all')

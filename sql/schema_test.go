@@ -225,7 +225,7 @@ func TestF49_FourMigrateAtOnce(t *testing.T) {
 			start.Add(1)
 			for i := range ran {
 				done.Go(func() {
-					s, err := sql.Open(t.Context(), sql.Options{Address: address})
+					s, err := sql.Open(t.Context(), sql.Options{Address: address, Create: true})
 					if err != nil {
 						errs[i] = err
 						return

@@ -8,20 +8,26 @@ import "time"
 
 // Overview counts what is where.
 type Overview struct {
-	LedgerID      string             `json:"ledger_id"`
-	At            time.Time          `json:"at"`
-	Reports       int64              `json:"reports"`
-	Held          int64              `json:"held"`
-	Works         map[Stage]int64    `json:"works"` // live ones, by stage
-	Jobs          map[JobState]int64 `json:"jobs"`
-	Records       map[string]int64   `json:"authoritative_records"` // by label, or by reason for unclassified ones
-	Uncertain     []UncertainView    `json:"uncertain_submissions"`
-	Open          []UncertainView    `json:"open_submissions"` // before their send deadline: on their way, or their process died
-	Pauses        []Pause            `json:"pauses"`
-	OpenFindings  int64              `json:"open_findings"`
-	Leases        []LeaseView        `json:"leases"`         // held ones
-	NeedsDecision []Finding          `json:"needs_decision"` // open findings of at least warning severity: some of each name, critical ones first
-	NextPoll      *time.Time         `json:"next_poll,omitempty"`
+	LedgerID string             `json:"ledger_id"`
+	At       time.Time          `json:"at"`
+	Reports  int64              `json:"reports"`
+	Works    map[Stage]int64    `json:"works"` // live ones, by stage
+	Jobs     map[JobState]int64 `json:"jobs"`
+	Records  map[string]int64   `json:"authoritative_records"` // by label, or by reason for unclassified ones
+	Decisions
+	OpenFindings int64       `json:"open_findings"`
+	Leases       []LeaseView `json:"leases"` // held ones
+	NextPoll     *time.Time  `json:"next_poll,omitempty"`
+}
+
+// Decisions is what waits for an operator, and what may come to. It costs what
+// is open, however many reports are done.
+type Decisions struct {
+	Held          int64           `json:"held"` // reports without an approved policy
+	Uncertain     []UncertainView `json:"uncertain_submissions"`
+	Open          []UncertainView `json:"open_submissions"` // before their send deadline: on their way, or their process died
+	Pauses        []Pause         `json:"pauses"`
+	NeedsDecision []Finding       `json:"needs_decision"` // open findings of at least warning severity: some of each name, critical ones first
 }
 
 // LeaseView is a lease that a process holds.
@@ -192,6 +198,12 @@ type Workload struct {
 	Overdue    int64        `json:"overdue"`        // works past their due time that get an unclassified record
 	Next       *time.Time   `json:"next,omitempty"` // the earliest instant at which a pass has something to do
 	Plan       []PolicyLoad `json:"plan"`
+}
+
+// NextWork says when a pass has something to do.
+type NextWork struct {
+	At      *time.Time // nil when nothing is left that goes on by itself
+	Overdue int64      // works past their due time that check gives to a person
 }
 
 // PolicyLoad is what waits under one policy version.

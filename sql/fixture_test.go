@@ -213,7 +213,7 @@ func (r raw) clear() {
 	r.t.Helper()
 	r.exec("BEGIN")
 	for _, table := range []string{"processed_markers", "review_records", "artifacts", "result_lines", "result_sets", "submissions", "items", "jobs",
-		"works", "holds", "texts", "revisions", "reports", "policy_versions", "boundaries", "pauses"} {
+		"works", "holds", "texts", "revisions", "reports", "policy_versions", "boundaries", "pauses", "findings"} {
 		r.exec("DELETE FROM " + table)
 	}
 	r.exec("COMMIT")

@@ -16,6 +16,9 @@ import (
 //go:embed query/overview_counts.sql
 var overviewCountsSQL string
 
+//go:embed query/overview_held.sql
+var overviewHeldSQL string
+
 //go:embed query/overview_works.sql
 var overviewWorksSQL string
 
@@ -36,6 +39,9 @@ var viewWorkloadSQL string
 
 //go:embed query/view_next.sql
 var viewNextSQL string
+
+//go:embed query/view_overdue.sql
+var viewOverdueSQL string
 
 //go:embed query/view_plan.sql
 var viewPlanSQL string
@@ -84,23 +90,41 @@ func (s *Store) Overview(ctx context.Context, now time.Time) (reconcile.Overview
 		for _, r := range records {
 			o.Records[orEmpty(r.What)] += r.N // a label may be called like a reason
 		}
-		if o.Uncertain, o.Open, err = readUnsettled(ctx, tx, now); err != nil {
+		if o.Decisions, err = readDecisions(ctx, tx, now); err != nil {
 			return err
 		}
-		if o.Pauses, err = readPauses(ctx, tx); err != nil {
-			return err
-		}
-		if o.Leases, err = readLeases(ctx, tx, now); err != nil {
-			return err
-		}
-		var open []findingRow
-		if err := tx.SelectContext(ctx, &open, overviewDecisionsSQL, decisionsOfName, decisionLimit); err != nil {
-			return err
-		}
-		o.NeedsDecision = findings(open)
-		return nil
+		o.Leases, err = readLeases(ctx, tx, now)
+		return err
 	})
 	return o, err
+}
+
+// Decisions implements reconcile.ViewStore.
+func (s *Store) Decisions(ctx context.Context, now time.Time) (reconcile.Decisions, error) {
+	var d reconcile.Decisions
+	err := s.read(ctx, "decisions", func(ctx context.Context, tx *sqlx.Tx) (err error) {
+		d, err = readDecisions(ctx, tx, now)
+		return err
+	})
+	return d, err
+}
+
+func readDecisions(ctx context.Context, tx *sqlx.Tx, now time.Time) (d reconcile.Decisions, err error) {
+	if err := tx.GetContext(ctx, &d.Held, overviewHeldSQL); err != nil {
+		return d, err
+	}
+	if d.Uncertain, d.Open, err = readUnsettled(ctx, tx, now); err != nil {
+		return d, err
+	}
+	if d.Pauses, err = readPauses(ctx, tx); err != nil {
+		return d, err
+	}
+	var open []findingRow
+	if err := tx.SelectContext(ctx, &open, overviewDecisionsSQL, decisionsOfName, decisionLimit); err != nil {
+		return d, err
+	}
+	d.NeedsDecision = findings(open)
+	return d, nil
 }
 
 func readOverviewCounts(ctx context.Context, tx *sqlx.Tx, o *reconcile.Overview) error {
@@ -113,14 +137,13 @@ func readOverviewCounts(ctx context.Context, tx *sqlx.Tx, o *reconcile.Overview)
 	}
 	var n struct {
 		Reports    int64  `db:"reports"`
-		Held       int64  `db:"held"`
 		Open       int64  `db:"open_findings"`
 		NextPollUS *int64 `db:"next_poll_us"`
 	}
 	if err := tx.GetContext(ctx, &n, overviewCountsSQL); err != nil {
 		return err
 	}
-	o.LedgerID, o.Reports, o.Held, o.OpenFindings, o.NextPoll = id.LedgerID, n.Reports, n.Held, n.Open, timePointer(n.NextPollUS)
+	o.LedgerID, o.Reports, o.OpenFindings, o.NextPoll = id.LedgerID, n.Reports, n.Open, timePointer(n.NextPollUS)
 	return nil
 }
 
@@ -182,7 +205,6 @@ type workloadRow struct {
 	EndedDue   int64 `db:"ended_due"`
 	Ended      int64 `db:"ended"`
 	Extracted  int64 `db:"extracted"`
-	Overdue    int64 `db:"overdue"`
 }
 
 // Workload implements reconcile.ViewStore.
@@ -195,20 +217,40 @@ func (s *Store) Workload(ctx context.Context, now time.Time) (reconcile.Workload
 		}
 		w = reconcile.Workload{
 			Held: r.Held, Pending: r.Pending, Later: r.Later, Planning: r.Planning, Ready: r.Ready, ReadyLater: r.ReadyLater, Open: r.Open,
-			PollsDue: r.PollsDue, Submitted: r.Submitted, EndedDue: r.EndedDue, Ended: r.Ended, Extracted: r.Extracted, Overdue: r.Overdue,
+			PollsDue: r.PollsDue, Submitted: r.Submitted, EndedDue: r.EndedDue, Ended: r.Ended, Extracted: r.Extracted,
 		}
-		var next *int64
-		if err := tx.GetContext(ctx, &next, viewNextSQL, reconcile.UnsentMargin.Microseconds()); err != nil {
+		next, err := readNext(ctx, tx, now)
+		if err != nil {
 			return err
 		}
-		if next != nil {
-			at := fromMicros(max(*next, micros(now))) // what is due is due now
-			w.Next = &at
-		}
+		w.Next, w.Overdue = next.At, next.Overdue
 		w.Plan, err = readPlan(ctx, tx, now)
 		return err
 	})
 	return w, err
+}
+
+// Next implements reconcile.ViewStore.
+func (s *Store) Next(ctx context.Context, now time.Time) (reconcile.NextWork, error) {
+	var n reconcile.NextWork
+	err := s.read(ctx, "next", func(ctx context.Context, tx *sqlx.Tx) (err error) {
+		n, err = readNext(ctx, tx, now)
+		return err
+	})
+	return n, err
+}
+
+func readNext(ctx context.Context, tx *sqlx.Tx, now time.Time) (n reconcile.NextWork, err error) {
+	var at *int64
+	if err := tx.GetContext(ctx, &at, viewNextSQL, reconcile.UnsentMargin.Microseconds()); err != nil {
+		return n, err
+	}
+	if at != nil {
+		due := fromMicros(max(*at, micros(now))) // what is due is due now
+		n.At = &due
+	}
+	err = tx.GetContext(ctx, &n.Overdue, viewOverdueSQL, micros(now))
+	return n, err
 }
 
 func readPlan(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile.PolicyLoad, error) {

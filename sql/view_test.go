@@ -1,8 +1,10 @@
 package sql_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -40,24 +42,48 @@ func TestOverviewCounts(t *testing.T) {
 		if got.LedgerID == "" || len(got.NeedsDecision) != 1 || got.NeedsDecision[0].Name != "job_vanished" {
 			t.Errorf("ledger %q, decisions %+v", got.LedgerID, got.NeedsDecision)
 		}
+		waits, err := l.Decisions(t.Context(), l.Clock.Now())
+		if diff := cmp.Diff(got.Decisions, waits); err != nil || diff != "" {
+			t.Errorf("decisions by themselves: %v (-overview +decisions):\n%s", err, diff)
+		}
 		got.LedgerID, got.NeedsDecision = "", nil
 		poll := sqltest.Start.Add(time.Minute)
 		want := reconcile.Overview{
-			At: sqltest.Start, Reports: 13, Held: 1,
+			At: sqltest.Start, Reports: 13,
 			Works: map[reconcile.Stage]int64{reconcile.StagePending: 2, reconcile.StageCollected: 4, reconcile.StageExtracted: 1, reconcile.StageRecorded: 5},
 			Jobs: map[reconcile.JobState]int64{reconcile.JobPlanning: 1, reconcile.JobReady: 1, reconcile.JobSubmitted: 1,
 				reconcile.JobEnded: 1, reconcile.JobConsumed: 1},
-			Records:      map[string]int64{"spam": 3, "refused": 1, "overdue": 1},
-			Uncertain:    []reconcile.UncertainView{{SubmissionID: "old", JobID: "j-ready", IntentAt: sqltest.Start, SendBy: sqltest.Start.Add(-time.Minute), InputFileID: "file"}},
-			Open:         []reconcile.UncertainView{{SubmissionID: "new", JobID: "j-planning", IntentAt: sqltest.Start, SendBy: poll}},
+			Records: map[string]int64{"spam": 3, "refused": 1, "overdue": 1},
+			Decisions: reconcile.Decisions{
+				Held:      1,
+				Uncertain: []reconcile.UncertainView{{SubmissionID: "old", JobID: "j-ready", IntentAt: sqltest.Start, SendBy: sqltest.Start.Add(-time.Minute), InputFileID: "file"}},
+				Open:      []reconcile.UncertainView{{SubmissionID: "new", JobID: "j-planning", IntentAt: sqltest.Start, SendBy: poll}},
+				Pauses:    []reconcile.Pause{},
+			},
 			Leases:       []reconcile.LeaseView{{Name: "pass:poll", Holder: "host:1", Until: poll}},
-			Pauses:       []reconcile.Pause{},
 			OpenFindings: 2, NextPoll: &poll,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("overview (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// What `status --json` prints has these fields for ever.
+func TestOverviewKeepsItsFields(t *testing.T) {
+	text, err := json.Marshal(reconcile.Overview{NextPoll: &sqltest.Start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"at", "authoritative_records", "held", "jobs", "leases", "ledger_id", "needs_decision", "next_poll", "open_findings",
+		"open_submissions", "pauses", "reports", "uncertain_submissions", "works"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(fields))); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
 }
 
 func TestOverviewOfAnEmptyLedger(t *testing.T) {
@@ -303,6 +329,16 @@ func pause(scope, stage string) row {
 	return row{"pause_id": scope + stage, "scope": scope, "stage": stage}
 }
 
+// stopped makes a job in a state, and a finding about it.
+func stopped(state, finding string, set row) func(r raw) {
+	return func(r raw) {
+		r.job("j", state, nil)
+		full := row{"finding_id": "f", "name": finding, "subject": "job:j"}
+		maps.Copy(full, set)
+		r.insert("findings", full)
+	}
+}
+
 // workloadCases are ledgers, and the instant at which a pass can go on.
 var workloadCases = map[string]struct {
 	fill func(r raw)
@@ -327,8 +363,38 @@ var workloadCases = map[string]struct {
 		r.insert("submissions", row{"submission_id": "s", "job_id": "j"})
 		r.insert("pauses", pause("all", "dispatch"))
 	}, after(15*time.Minute + reconcile.UnsentMargin)},
-	"a submitted job":   {func(r raw) { r.job("j", "submitted", nil) }, after(time.Minute)},
-	"poll paused":       {func(r raw) { r.job("j", "submitted", nil); r.insert("pauses", pause("all", "poll")) }, nil},
+	"a submitted job": {func(r raw) { r.job("j", "submitted", nil) }, after(time.Minute)},
+	"poll paused":     {func(r raw) { r.job("j", "submitted", nil); r.insert("pauses", pause("all", "poll")) }, nil},
+	"account's poll paused": {func(r raw) {
+		r.job("j", "submitted", nil)
+		r.insert("pauses", pause("account:main", "poll"))
+	}, nil},
+	"policy's poll paused": {func(r raw) {
+		r.job("j", "submitted", nil)
+		r.insert("pauses", pause("policy:p", "poll"))
+	}, nil},
+	"other account's poll paused": {func(r raw) {
+		r.job("j", "submitted", nil)
+		r.insert("pauses", pause("account:acct", "poll")) // a fingerprint is no name
+	}, after(time.Minute)},
+	"account's dispatch paused": {func(r raw) {
+		r.job("j", "submitted", nil)
+		r.insert("pauses", pause("account:main", "dispatch"))
+	}, after(time.Minute)},
+	"a vanished job":        {stopped("submitted", "job_vanished", nil), nil},
+	"a vanished job, ended": {stopped("ended", "job_vanished", nil), after(0)},
+	"a job of no account":   {stopped("submitted", "account_mismatch", nil), nil},
+	"results of no account": {stopped("ended", "account_mismatch", nil), nil},
+	"unreadable results":    {stopped("ended", "results_unreadable", nil), nil},
+	"an unreadable text":    {stopped("ready", "text_unreadable", nil), nil},
+	"another boundary":      {stopped("ready", "boundary_mismatch", nil), nil},
+	"an unknown status":     {stopped("submitted", "unknown_status", nil), after(time.Minute)},
+	"resolved": {stopped("submitted", "job_vanished", row{"resolved_us": startUS, "resolved_by": "anna", "resolution": "r"}),
+		after(time.Minute)},
+	"another job vanished": {func(r raw) {
+		stopped("submitted", "job_vanished", nil)(r)
+		r.job("j2", "submitted", row{"next_poll_us": startUS + hour})
+	}, after(time.Hour)},
 	"an ended job":      {func(r raw) { r.job("j", "ended", row{"next_consume_us": startUS + minute}) }, after(time.Minute)},
 	"an extracted work": {func(r raw) { r.work("r", "w", row{"stage": "extracted", "reason": "no_text"}) }, after(0)},
 	"apply paused": {func(r raw) {
@@ -338,7 +404,7 @@ var workloadCases = map[string]struct {
 }
 
 // Next is the first thing that can go on by itself: what a pause, an open
-// submission or a policy holds back does not count.
+// submission, a finding or a policy holds back does not count.
 func TestWorkloadNext(t *testing.T) {
 	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
 		r := openLawless(t, l.Address)
@@ -353,6 +419,10 @@ func TestWorkloadNext(t *testing.T) {
 				}
 				if diff := cmp.Diff(c.want, got.Next); diff != "" {
 					t.Errorf("next (-want +got):\n%s", diff)
+				}
+				next, err := l.Next(t.Context(), l.Clock.Now())
+				if diff := cmp.Diff(reconcile.NextWork{At: got.Next, Overdue: got.Overdue}, next); err != nil || diff != "" {
+					t.Errorf("next by itself: %v (-workload +next):\n%s", err, diff)
 				}
 			})
 		}

@@ -1,8 +1,9 @@
 -- What waits to be sent under each approved policy version: eligible works, and
 -- members of jobs that are not sent.
 WITH waiting AS (
-  SELECT w.policy_id, w.policy_version, w.content_bytes FROM works w
-  WHERE w.stage = 'pending' AND w.disposition = 'live' AND w.eligible_us <= $1
+  SELECT w.policy_id, w.policy_version, w.content_bytes FROM policy_versions v
+  CROSS JOIN works w -- keeps SQLite from reading every live work
+  WHERE w.policy_id = v.policy_id AND w.policy_version = v.version AND w.stage = 'pending' AND w.disposition = 'live' AND w.eligible_us <= $1
   UNION ALL
   SELECT j.policy_id, j.policy_version, w.content_bytes
   FROM jobs j JOIN items i ON i.job_id = j.job_id JOIN works w ON w.work_id = i.work_id

@@ -1,8 +1,11 @@
--- What each pass would find at an instant.
+-- What each pass would find at an instant. CROSS JOIN keeps SQLite, which knows
+-- nothing of how many works are pending, from reading every live work for them.
 SELECT
   (SELECT COUNT(*) FROM holds) AS held,
-  (SELECT COUNT(*) FROM works WHERE stage = 'pending' AND disposition = 'live' AND eligible_us <= $1) AS pending,
-  (SELECT COUNT(*) FROM works WHERE stage = 'pending' AND disposition = 'live' AND eligible_us > $1) AS pending_later,
+  (SELECT COUNT(*) FROM policy_versions p CROSS JOIN works w
+    WHERE w.policy_id = p.policy_id AND w.policy_version = p.version AND w.stage = 'pending' AND w.disposition = 'live' AND w.eligible_us <= $1) AS pending,
+  (SELECT COUNT(*) FROM policy_versions p CROSS JOIN works w
+    WHERE w.policy_id = p.policy_id AND w.policy_version = p.version AND w.stage = 'pending' AND w.disposition = 'live' AND w.eligible_us > $1) AS pending_later,
   (SELECT COUNT(*) FROM jobs WHERE state = 'planning') AS planning,
   (SELECT COUNT(*) FROM jobs j WHERE j.state = 'ready' AND j.next_submit_us <= $1
     AND NOT EXISTS (SELECT 1 FROM submissions s WHERE s.job_id = j.job_id AND s.outcome IS NULL)) AS ready,
@@ -13,6 +16,4 @@ SELECT
   (SELECT COUNT(*) FROM jobs WHERE state = 'submitted') AS submitted,
   (SELECT COUNT(*) FROM jobs WHERE state = 'ended' AND next_consume_us <= $1) AS ended_due,
   (SELECT COUNT(*) FROM jobs WHERE state = 'ended') AS ended,
-  (SELECT COUNT(*) FROM works WHERE stage = 'extracted') AS extracted,
-  (SELECT COUNT(*) FROM works w JOIN policy_versions p ON p.policy_id = w.policy_id AND p.version = w.policy_version
-    WHERE w.stage IN ('pending', 'collected') AND w.disposition = 'live' AND w.due_us <= $1 AND p.on_due = 'unclassified') AS overdue
+  (SELECT COUNT(*) FROM works WHERE stage = 'extracted') AS extracted

@@ -1,0 +1,2 @@
+-- How many reports wait for an approved policy.
+SELECT COUNT(*) FROM holds

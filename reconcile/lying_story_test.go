@@ -1,0 +1,357 @@
+package reconcile_test
+
+import (
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+	"testing"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/batch/fake"
+	"rollcall/reconcile"
+	"rollcall/reconcile/keyring"
+	"rollcall/reconcile/source"
+	"rollcall/sql"
+	"rollcall/sql/sqltest"
+)
+
+// lieStory is a whole life of some reports, from intake to check, in which
+// everything goes wrong once that the passes put right by themselves. It has
+// every write transaction, so that a COMMIT of each can lie.
+type lieStory struct {
+	*bench
+	l      *liar
+	errors []string
+	turns  map[string]int // by text: how often it was answered
+	lost   string         // a result file that the processor loses
+	hard   string         // a job that is refused until a person is told
+}
+
+const (
+	forumReports = 9 // l0 to l8, of system forum
+	heldReports  = 2 // of system blog, whose policy is approved later
+	lieReports   = forumReports + heldReports
+)
+
+// appendOnly lifts the rule that audit events stay as they are, so that a lie
+// can hide one.
+var appendOnly = map[string]string{
+	"sqlite":   "DROP TRIGGER audit_events_no_update",
+	"postgres": "DROP TRIGGER audit_events_no_change ON audit_events",
+}
+
+func newLieStory(t *testing.T, database string, l *liar) *lieStory {
+	t.Helper()
+	l.seen = map[string]int{}
+	ledger := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: l.commit})
+	s := &lieStory{bench: newBench(t, ledger), l: l, turns: map[string]int{}}
+	if l.how == lieUnsaid {
+		s.change(appendOnly[database])
+		l.forget = func() error {
+			_, err := s.db.Exec("UPDATE audit_events SET op_id = NULL WHERE op_id IS NOT NULL")
+			return err
+		}
+	}
+	s.fake = fake.New(fake.Options{
+		Account: s.fake.Account(), Now: ledger.Clock.Now, Breach: func(rule string) { t.Errorf("the processor saw a broken rule: %s", rule) },
+		Limits: batch.Limits{Items: 4},
+		Answer: func(string, string) []byte { return []byte(okAnswer) },
+		Script: s.script,
+	})
+	s.fake.Hooks = fake.Hooks{Create: s.create, Status: s.status, Download: s.download}
+	s.r = s.reconciler(ledger)
+	s.r.Settings.ItemTokens = 200
+	s.r.PolicyFor = func(_, system string) (string, bool) {
+		return map[string]string{"forum": "p", "blog": "q"}[system], true
+	}
+	return s
+}
+
+const okAnswer = `{"label":"ok","evidence":[]}`
+
+// script fails some items at their first turn, in every way that is retried.
+func (s *lieStory) script(it fake.Item) []fake.Line {
+	s.turns[it.Text]++
+	first := s.turns[it.Text] == 1
+	answer := func() fake.Line { return fake.Answered(it.CustomID, []byte(okAnswer)) }
+	switch {
+	case strings.Contains(it.Text, " l1/") && first:
+		return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
+	case strings.Contains(it.Text, " l2/") && first:
+		return []fake.Line{} // missing
+	case strings.Contains(it.Text, " l3/") && first:
+		return []fake.Line{fake.Failed(it.CustomID, batch.Expired, "batch_expired")}
+	case strings.Contains(it.Text, " l4/"):
+		return []fake.Line{fake.Failed(it.CustomID, batch.Refused, "")}
+	case strings.Contains(it.Text, " l5/"):
+		return []fake.Line{answer(), answer()} // twice the same
+	case strings.Contains(it.Text, " l6/"):
+		return []fake.Line{answer(), fake.Answered(it.CustomID, []byte(`{"label":"spam","evidence":[]}`))} // a conflict
+	}
+	return nil
+}
+
+// create refuses the second job that is asked for, four times.
+func (s *lieStory) create(c batch.Creation) (bool, error) {
+	if s.fake.Calls(fake.OpCreate) == 2 {
+		s.hard = c.Metadata["rc_job"]
+	}
+	if c.Metadata["rc_job"] == s.hard && s.fake.Calls(fake.OpCreate) <= 5 {
+		return false, &batch.Error{Op: "create", Kind: batch.RateLimited, HTTPStatus: 429}
+	}
+	return true, nil
+}
+
+func (s *lieStory) status(string) (bool, error) {
+	switch s.fake.Calls(fake.OpStatus) {
+	case 1, 4:
+		return false, &batch.Error{Op: "status", Kind: batch.Temporary, HTTPStatus: 503}
+	case 2, 5:
+		return false, &batch.Error{Op: "status", Kind: batch.NotFound, HTTPStatus: 404}
+	}
+	return true, nil
+}
+
+// download loses the first file that is asked for.
+func (s *lieStory) download(fileID string) (bool, error) {
+	if s.lost == "" {
+		s.lost = fileID
+	}
+	if fileID == s.lost {
+		return false, &batch.Error{Op: "download", Kind: batch.NotFound, HTTPStatus: 404}
+	}
+	return true, nil
+}
+
+func (s *lieStory) note(what string, err error) {
+	if err != nil {
+		s.errors = append(s.errors, what+": "+err.Error())
+	}
+}
+
+// again does something as a person does it: again after an error, until it is
+// done or the ledger says that it was done already.
+func (s *lieStory) again(what string, do func() error) {
+	s.t.Helper()
+	var err error
+	for range 3 {
+		if err = do(); err == nil || errors.Is(err, reconcile.ErrNotFound) || errors.Is(err, reconcile.ErrRefused) || errors.Is(err, reconcile.ErrMoved) {
+			return
+		}
+		s.note(what, err)
+	}
+	s.t.Fatalf("%s never ends: %v", what, err)
+}
+
+func (s *lieStory) intake(system string, revision int64, n int) {
+	s.t.Helper()
+	var file strings.Builder
+	for i := range n {
+		id := fmt.Sprint(system, i)
+		text := reportText(fmt.Sprint("l", i), revision) + " " + system
+		if system == "forum" && i == n-1 && revision == 1 {
+			text += strings.Repeat(" long", 300) // too large
+		}
+		fmt.Fprintf(&file, `{"tenant":"acme","system":%q,"id":%q,"revision":%d,"text":%q}`+"\n", system, id, revision, text)
+	}
+	rules := func(string, string) (reconcile.SourceRules, bool) { return reconcile.SourceRules{}, true }
+	s.again("intake", func() error {
+		in, err := source.NewReader(strings.NewReader(file.String()), source.JSONL, source.DefaultMapping(), source.Limits{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		_, err = s.r.Intake(s.t.Context(), in, rules, func(reconcile.Outcome) {})
+		return err
+	})
+}
+
+// passes runs some passes once. One that fails is run again by the caller, like
+// that of a process that was started anew.
+func (s *lieStory) passes(names ...reconcile.PassName) (again bool) {
+	for _, p := range names {
+		_, err := s.r.Run(s.t.Context(), p)
+		s.note(string(p), err)
+		if errors.Is(err, reconcile.ErrHeld) { // a lease of which nobody knows expires by itself
+			s.Clock.Advance(s.r.LeaseFor)
+		}
+		again = again || err != nil
+	}
+	return again
+}
+
+// lieStep is the least time between two rounds, so that a story has few of them.
+const lieStep = 10 * time.Minute
+
+// settle runs the passes until nothing is due, moving the clock, and then calls
+// the roll.
+func (s *lieStory) settle() {
+	s.t.Helper()
+	moving := []reconcile.PassName{reconcile.PassCollect, reconcile.PassSubmit, reconcile.PassPoll, reconcile.PassConsume, reconcile.PassApply}
+	for range 100 {
+		again := s.passes(moving...)
+		load, err := s.Workload(s.t.Context(), s.Clock.Now())
+		switch {
+		case err != nil:
+			s.t.Fatal(err)
+		case load.Next != nil:
+			s.Clock.Advance(max(load.Next.Sub(s.Clock.Now()), lieStep))
+		case load.Open > 0:
+			s.resolve()
+		case again || s.passes(reconcile.PassCheck):
+		default:
+			return
+		}
+		if s.fake.Calls(fake.OpStatus) >= 3 { // at first the jobs go on
+			s.fake.EndAll()
+		}
+	}
+	s.t.Errorf("nothing settles: %v", s.errors)
+}
+
+// resolve plays the operator: it looks an open submission up in the
+// processor's own books, and says what is there.
+func (s *lieStory) resolve() {
+	s.t.Helper()
+	s.Clock.Advance(time.Hour)
+	ctx, now := s.t.Context(), s.Clock.Now()
+	for _, id := range s.rows("SELECT submission_id FROM submissions WHERE outcome IS NULL") {
+		var made string
+		for _, j := range s.fake.Jobs() {
+			if j.Metadata["rc_submission"] == id {
+				made = j.ID
+			}
+		}
+		s.again("resolve "+id, func() error {
+			if made != "" {
+				return s.RecordAccepted(ctx, now, reconcile.Acceptance{SubmissionID: id, ProviderJobID: made, Status: "validating", NextPoll: now})
+			}
+			return s.RecordRejected(ctx, now, reconcile.Rejection{SubmissionID: id, Evidence: "not listed", NextSubmit: now})
+		})
+	}
+}
+
+// dieAfterIntent leaves what a process leaves that dies behind an intent.
+func (s *lieStory) dieAfterIntent() {
+	s.t.Helper()
+	ctx, now := s.t.Context(), s.Clock.Now()
+	jobs, err := s.ReadyJobs(ctx, now, 1)
+	if err != nil || len(jobs) == 0 {
+		s.t.Fatalf("%d jobs are ready, %v", len(jobs), err)
+	}
+	_, err = s.CommitIntent(ctx, now, reconcile.Intent{
+		SubmissionID: "died", JobID: jobs[0].ID, Account: s.fake.Account(), SendBy: now.Add(time.Minute), Manifest: func() hash.Hash { return s.Keys.NewMAC(keyring.Manifest) },
+	})
+	s.note("the intent of a process that died", err)
+}
+
+// misconfigured submits while the account is not configured, so that a job is
+// put off and a person is told.
+func (s *lieStory) misconfigured() {
+	accounts := s.r.Accounts
+	s.r.Accounts = nil
+	for range 2 { // as in run
+		s.passes(reconcile.PassSubmit)
+	}
+	s.r.Accounts = accounts
+}
+
+// brake pauses dispatch and lifts the pause.
+func (s *lieStory) brake() {
+	s.t.Helper()
+	ctx := s.t.Context()
+	s.again("pause", func() error {
+		return s.Pause(ctx, s.Clock.Now(), reconcile.Pause{ID: "pause", Scope: reconcile.ScopeAll, Stage: reconcile.PauseDispatch, Actor: "a person", Reason: "a drill"})
+	})
+	s.passes(reconcile.PassSubmit)
+	s.again("resume", func() error {
+		return s.Resume(ctx, s.Clock.Now(), reconcile.ScopeAll, reconcile.PauseDispatch, "a person", "the drill is over")
+	})
+}
+
+// approve puts the policy of the held reports in force.
+func (s *lieStory) approve() {
+	s.t.Helper()
+	v, err := reconcile.NewPolicyVersion(sqltest.Policy("q", 1), s.Keys)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.again("approve", func() error { return s.ApprovePolicy(s.t.Context(), s.Clock.Now(), v, "a person", "agreed", "none") })
+}
+
+// resolveFindings answers whatever a person was told of.
+func (s *lieStory) resolveFindings() {
+	s.t.Helper()
+	open, err := s.OpenEvents(s.t.Context(), 100)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range open {
+		s.again("resolve finding", func() error { return s.ResolveFinding(s.t.Context(), s.Clock.Now(), f.ID, "a person", "seen") })
+	}
+}
+
+func (s *lieStory) run() {
+	s.t.Helper()
+	s.l.armed = true
+	s.intake("forum", 1, forumReports)
+	s.intake("blog", 1, heldReports)
+	for range 2 { // a lie may keep the first from ending
+		s.passes(reconcile.PassCollect)
+	}
+	s.brake()
+	s.misconfigured()
+	s.resolveFindings()
+	s.Clock.Advance(time.Hour)
+	s.dieAfterIntent()
+	s.settle()
+	s.approve()
+	s.settle()
+	s.intake("forum", 2, 2) // two edits
+	s.settle()
+	s.resolveFindings()
+	s.l.armed = false
+	s.verify()
+}
+
+// retried are the outcomes behind which a work may be sent again.
+const retried = "'failed','missing','expired','cancelled','not_run','truncated','invalid','denied','out_of_credit'"
+
+// verify holds that every report has its record, that nothing was sent twice,
+// and that a person was told of what a person must know.
+func (s *lieStory) verify() {
+	s.t.Helper()
+	report, err := s.r.RunCheck(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if report.Broken() != 0 || report.Roll.Accepted != lieReports || report.Roll.Authoritative != lieReports || report.Roll.Records != lieReports {
+		s.t.Errorf("the roll: %+v, %d broken; %v", report.Roll, report.Broken(), s.errors)
+	}
+	bySubmission, byWork := map[string]int{}, map[string][]string{}
+	for _, j := range s.fake.Jobs() {
+		if bySubmission[j.Metadata["rc_submission"]]++; bySubmission[j.Metadata["rc_submission"]] > 1 {
+			s.t.Errorf("submission %s made several jobs", j.Metadata["rc_submission"])
+		}
+		for _, c := range j.CustomIDs {
+			work, _, _ := strings.Cut(c, "-")
+			byWork[work] = append(byWork[work], j.Metadata["rc_job"])
+		}
+	}
+	if len(byWork) != lieReports-1+2 { // all but the one that is too large, and the edits
+		s.t.Errorf("the processor saw %d works", len(byWork))
+	}
+	for work, jobs := range byWork {
+		for _, job := range jobs[:len(jobs)-1] {
+			if got := s.rows("SELECT outcome FROM items WHERE work_id = $1 AND job_id = $2 AND outcome IN ("+retried+")", work, job); len(got) != 1 {
+				s.t.Errorf("work %s was sent again although its item of job %s did not fail; %v", work, job, s.errors)
+			}
+		}
+	}
+	for _, name := range []string{"result_conflict", "results_lost", "boundary_mismatch"} {
+		if got := s.rows("SELECT DISTINCT name FROM findings WHERE name = $1", name); len(got) == 0 {
+			s.t.Errorf("nobody was told of %s; %v", name, s.errors)
+		}
+	}
+}

@@ -122,7 +122,7 @@ type Poll struct {
 	RetryCap   Duration `yaml:"retry_cap"`   // the processor's Retry-After counts up to this
 	MissGrace  Duration `yaml:"miss_grace"`  // a job unknown to the processor for longer …
 	MissCount  int64    `yaml:"miss_count"`  // … and for this many looks has vanished
-	FilesGrace Duration `yaml:"files_grace"` // how long an ended job without its files is asked again
+	FilesGrace Duration `yaml:"files_grace"` // how long an ended job without its files, or lines of them, is looked at again
 }
 
 // Consume bounds the reading of results.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,8 @@ type bench struct {
 	log      *syncBuffer
 	db       *sqlx.DB
 	accepted int // reports so far
+
+	processes atomic.Int32
 }
 
 // onBench runs a test on each database.
@@ -123,11 +126,13 @@ func newBench(t *testing.T, l *sqltest.Ledger) *bench {
 func (b *bench) reconciler(store reconcile.Store) *reconcile.Reconciler {
 	s := reconcile.DefaultSettings()
 	s.Chunk = 3
+	// Two processes never draw the same ids.
+	seed := [32]byte{byte(b.processes.Add(1))}
 	return &reconcile.Reconciler{
 		Store: store, Keys: b.Keys, Accounts: []batch.Provider{b.fake}, Settings: s,
 		Now:    func(context.Context) (time.Time, error) { return b.Clock.Now(), nil },
 		Uptime: b.Clock.Uptime,
-		Rand:   &lockedRand{src: rand.NewChaCha8([32]byte{1})}, Log: zerolog.New(b.log).Level(zerolog.TraceLevel),
+		Rand:   &lockedRand{src: rand.NewChaCha8(seed)}, Log: zerolog.New(b.log).Level(zerolog.TraceLevel),
 		Holder: "test", LeaseFor: time.Minute,
 		PolicyFor: func(tenant, system string) (string, bool) { return "p", tenant == "acme" && system == "forum" },
 	}

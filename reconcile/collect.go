@@ -191,7 +191,7 @@ func (c *collecting) planJob(ctx context.Context) (more bool, err error) {
 		full := seen < len(due)
 		ready := full || len(due) < c.Settings.Chunk
 		if len(taken) > 0 || ready && plan.items > 0 {
-			if job, err = c.Store.AddItems(ctx, c.now, PlanStep{JobID: job.ID, Policy: c.policy, Works: taken, Ready: ready}); err != nil {
+			if job, err = c.Store.AddItems(ctx, c.now, PlanStep{JobID: job.ID, Policy: c.policy, Had: job.Items, Works: taken, Ready: ready}); err != nil {
 				return false, err
 			}
 		}

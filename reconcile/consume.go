@@ -100,7 +100,48 @@ func (c *consuming) job(ctx context.Context, job *Job) error {
 		// turn goes on with the job's other sets, or with judging.
 		crashpoint.Hit(crashpoint.ConsumeWhole)
 	}
+	if err := j.lookAgain(ctx); err != nil {
+		return err
+	}
 	return j.judge(ctx)
+}
+
+// lookAgain puts a job off whose files hold fewer lines than its provider
+// counts, and has them read again: a file that is cut at the end of a line looks
+// like a whole one, and the items behind the cut would be bought twice. Counts
+// may also be wrong, so that after FilesGrace what is there is judged.
+func (j *jobReading) lookAgain(ctx context.Context) error {
+	if j.job.Phase != batch.PhaseEnded {
+		return nil // nothing ran
+	}
+	c, err := j.Store.ResultCounts(ctx, j.job.ID)
+	if err != nil {
+		return err
+	}
+	subject, again := "job:"+j.job.ID, !j.job.Incomplete.IsZero()
+	var age time.Duration // since the first reading that was not complete
+	if again {
+		age = j.now.Sub(j.job.Incomplete)
+	}
+	switch {
+	case c.Judged > 0: // an earlier turn began to judge
+		return nil
+	case c.Lines >= c.Told && again:
+		return j.settle(ctx, j.now, EventResultsIncomplete, subject, "a later reading was complete")
+	case c.Lines >= c.Told:
+		return nil
+	case c.Lost > 0, again && age >= j.Settings.FilesGrace:
+		return nil // lines are missing, and no further look will find them
+	}
+	finding := EventResultsIncomplete.event(subject, fmt.Sprintf("%d lines, the provider counts %d", c.Lines, c.Told))
+	next := j.now.Add(max(j.Settings.ConsumeRetry, age/4)) // a large file is not fetched all the time
+	if err := j.Store.ReopenResultSets(ctx, j.now, j.job.ID, next, finding); err != nil {
+		return err
+	}
+	// Nothing is staged and the job waits. Its next turn reads every set from its
+	// first byte, whether this process lives or not.
+	j.logEvents(finding)
+	return fmt.Errorf("%d result lines, the provider counts %d: %w", c.Lines, c.Told, errPutOff)
 }
 
 // checkOf compiles a policy's schema once in a run.

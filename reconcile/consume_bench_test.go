@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"hash"
 	"io"
 	"runtime"
 	"strings"
@@ -62,11 +63,11 @@ func (x *resultTest) sendMany(n int) (sentJob, []string) {
 		}
 		_, err := x.AcceptReports(ctx, now, ds)
 		x.must(err)
-		_, err = x.AddItems(ctx, now, reconcile.PlanStep{JobID: j.id, Policy: x.policy, Works: works[at:end], Ready: end == n})
+		_, err = x.AddItems(ctx, now, reconcile.PlanStep{JobID: j.id, Policy: x.policy, Had: int64(at), Works: works[at:end], Ready: end == n})
 		x.must(err)
 	}
 	_, err := x.CommitIntent(ctx, now, reconcile.Intent{SubmissionID: j.submission, JobID: j.id, Account: x.provider.account,
-		SendBy: now.Add(time.Minute), Manifest: x.Keys.NewMAC(keyring.Manifest)})
+		SendBy: now.Add(time.Minute), Manifest: func() hash.Hash { return x.Keys.NewMAC(keyring.Manifest) }})
 	x.must(err)
 	x.must(x.RecordAccepted(ctx, now, reconcile.Acceptance{SubmissionID: j.submission, ProviderJobID: j.providerID, NextPoll: now}))
 	x.must(x.EndJob(ctx, now, reconcile.JobEnd{JobID: j.id, Phase: batch.PhaseEnded, Files: []batch.ResultFile{{Channel: batch.ChannelOutput, ID: "f"}}}))

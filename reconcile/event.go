@@ -50,8 +50,8 @@ var (
 		"the provider reports a job status that rollcall does not know; the job is polled on",
 		"look at the job at the provider; if the status is documented, a newer version is needed" + thenResolve}
 	EventResultsIncomplete = EventKind{"results_incomplete", Warning,
-		"a job ended without the result files that its counts promise",
-		"look at the job at the provider; items without a result are tried again after a grace time" + thenResolve}
+		"a job ended without the result files, or with fewer result lines, than its counts promise; it is looked at again",
+		"the finding closes by itself once a reading is complete; after a grace time items without a result are tried again: look at the job at the provider" + thenResolve}
 	EventResultsLost = EventKind{"results_lost", Critical,
 		"result files are gone at the provider before they were read",
 		"find out why consume did not run in time; items without a result count as missing and are tried again within the policy's attempts" + thenResolve}

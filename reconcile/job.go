@@ -68,7 +68,7 @@ type Job struct {
 	EndedAt       time.Time
 	Misses        int64     // NotFound answers in a row
 	FirstMiss     time.Time // zero without a miss
-	Incomplete    time.Time // since when it has been reported complete without its files; zero otherwise
+	Incomplete    time.Time // since when its files, or lines of them, have been missing; zero otherwise
 }
 
 // PlanStep adds members to the job that a policy version is planning, and may
@@ -76,6 +76,7 @@ type Job struct {
 type PlanStep struct {
 	JobID  string // made by the caller for the first step, the planning job's id afterwards
 	Policy *PolicyVersion
+	Had    int64    // members that the job had when these were chosen; ErrMoved if it has others by now
 	Works  []string // in order
 	Ready  bool     // no more members will come
 }
@@ -86,9 +87,10 @@ type Intent struct {
 	JobID        string
 	Account      batch.Account
 	SendBy       time.Time // after this instant no one may still be sending
-	// Manifest is fed "work id, revision" of every line in order by the store,
-	// and its sum becomes part of the intent.
-	Manifest hash.Hash
+	// Manifest begins a digest that the store feeds with "work id, revision" of
+	// every line in order; its sum becomes part of the intent. It is called once
+	// for each try of the transaction.
+	Manifest func() hash.Hash
 }
 
 // Submission is a committed intent.
@@ -99,6 +101,7 @@ type Submission struct {
 	Lines    int64 // how many members are sent
 	IntentAt time.Time
 	SendBy   time.Time
+	Manifest string // the manifest's digest, in hexadecimal
 }
 
 // CustomID is what joins a result line to its work: the work's id, which is

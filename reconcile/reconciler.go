@@ -70,7 +70,7 @@ type Settings struct {
 	RetryCap   time.Duration // a provider's Retry-After counts up to this
 	MissGrace  time.Duration // a job that stays unknown at the provider for longer, MissCount times, has vanished
 	MissCount  int64
-	FilesGrace time.Duration // how long a job that is complete without its files is asked again
+	FilesGrace time.Duration // how long a job that is complete without its files, or without lines of them, is asked again
 
 	ConsumeRetry time.Duration // wait after a download that failed
 	LostGrace    time.Duration // a result file that stays unknown at the provider for longer is lost

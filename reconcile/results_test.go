@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -77,6 +78,7 @@ type resultTest struct {
 	logs     *bytes.Buffer
 	db       *sqlx.DB
 	jobs     int
+	counts   batch.Counts // what the provider tells of the next jobs that end
 }
 
 func newResultTest(t testing.TB, l *sqltest.Ledger, change func(*reconcile.Policy)) *resultTest {
@@ -226,7 +228,7 @@ func (x *resultTest) send(works ...string) sentJob {
 	_, err := x.AddItems(ctx, now, reconcile.PlanStep{JobID: j.id, Policy: x.policy, Works: works, Ready: true})
 	x.must(err)
 	_, err = x.CommitIntent(ctx, now, reconcile.Intent{SubmissionID: j.submission, JobID: j.id, Account: x.provider.account,
-		SendBy: now.Add(time.Minute), Manifest: x.Keys.NewMAC(keyring.Manifest)})
+		SendBy: now.Add(time.Minute), Manifest: func() hash.Hash { return x.Keys.NewMAC(keyring.Manifest) }})
 	x.must(err)
 	x.must(x.RecordUpload(ctx, reconcile.Upload{SubmissionID: j.submission, FileID: "file-in-" + j.id, Bytes: 1, BodyMAC: "m"}))
 	x.must(x.RecordAccepted(ctx, now, reconcile.Acceptance{SubmissionID: j.submission, ProviderJobID: j.providerID, Status: "validating",
@@ -246,7 +248,7 @@ func (x *resultTest) end(j sentJob, output, errors []string) {
 	}
 	add(batch.ChannelOutput, output)
 	add(batch.ChannelError, errors)
-	x.must(x.EndJob(x.t.Context(), x.Clock.Now(), reconcile.JobEnd{JobID: j.id, Phase: batch.PhaseEnded, Status: "completed", Files: files}))
+	x.must(x.EndJob(x.t.Context(), x.Clock.Now(), reconcile.JobEnd{JobID: j.id, Phase: batch.PhaseEnded, Status: "completed", Files: files, Counts: x.counts}))
 }
 
 func joined(lines []string) string {

@@ -153,6 +153,12 @@ type ConsumeStore interface {
 	// LoseResultSet notes that a set is gone at the provider for good, and
 	// drops what was staged of it.
 	LoseResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) error
+	// ResultCounts compares what is staged of a job with its provider's counts.
+	ResultCounts(ctx context.Context, jobID string) (ResultCounts, error)
+	// ReopenResultSets drops what is staged of an ended job, so that its sets are
+	// read again from next on, and opens a finding. It notes since when. ErrMoved
+	// once a member is judged.
+	ReopenResultSets(ctx context.Context, now time.Time, jobID string, next time.Time, finding Event) error
 	// JudgeItems judges the next members of a job behind a position, all of
 	// whose sets are whole or lost.
 	JudgeItems(ctx context.Context, now time.Time, jobID string, after int64, limit int, judge func(ItemFacts) Ruling) (JudgedChunk, error)

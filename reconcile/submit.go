@@ -116,15 +116,14 @@ const errToldToEnd = unsent("rollcall was told to end")
 
 // sending is one submission on its way.
 type sending struct {
-	r        *Reconciler
-	job      Job
-	policy   *PolicyVersion
-	account  batch.Provider
-	sub      Submission
-	manifest string
-	began    time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
-	fileID   string        // the uploaded input, once there is one
-	left     atomic.Bool   // some of the text was taken to be sent; set by the adapter's own goroutine
+	r       *Reconciler
+	job     Job
+	policy  *PolicyVersion
+	account batch.Provider
+	sub     Submission
+	began   time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
+	fileID  string        // the uploaded input, once there is one
+	left    atomic.Bool   // some of the text was taken to be sent; set by the adapter's own goroutine
 }
 
 // submitJob takes one job through a submission.
@@ -190,15 +189,17 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 		return nil, err
 	}
 	s := &sending{r: r, job: job, policy: &policy, account: account, began: r.Uptime()}
-	manifest := r.Keys.NewMAC(keyring.Manifest)
-	fmt.Fprintf(manifest, "%s\n", policy.SpecMAC) // what is asked, then about what
+	manifest := func() hash.Hash {
+		h := r.Keys.NewMAC(keyring.Manifest)
+		fmt.Fprintf(h, "%s\n", policy.SpecMAC) // what is asked, then about what
+		return h
+	}
 	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{
 		SubmissionID: id, JobID: job.ID, Account: account.Account(), SendBy: now.Add(r.Settings.SendWithin), Manifest: manifest,
 	})
 	if err != nil {
 		return nil, err // also when the commit is unknown: only a committed intent permits to send
 	}
-	s.manifest = hex.EncodeToString(manifest.Sum(nil))
 	return s, nil
 }
 
@@ -274,7 +275,7 @@ func (s *sending) create(ctx context.Context) error {
 	defer cancel()
 	answer, err := s.account.Create(creating, batch.Creation{
 		FileID:       s.fileID,
-		Metadata:     map[string]string{"rc_job": s.job.ID, "rc_submission": s.sub.ID, "rc_manifest": s.manifest},
+		Metadata:     map[string]string{"rc_job": s.job.ID, "rc_submission": s.sub.ID, "rc_manifest": s.sub.Manifest},
 		OutputExpiry: s.r.Settings.OutputExpiry,
 	})
 	// The provider may have the job, and the ledger does not know its id.

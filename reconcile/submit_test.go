@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -307,7 +308,7 @@ func TestF15_OneIntentAtATime(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.ready(2)
 		in := reconcile.Intent{SubmissionID: "aaaaaaaaaa", JobID: b.rows("SELECT job_id FROM jobs")[0], Account: b.fake.Account(),
-			SendBy: b.Clock.Now().Add(time.Minute), Manifest: b.Keys.NewMAC(keyring.Manifest)}
+			SendBy: b.Clock.Now().Add(time.Minute), Manifest: func() hash.Hash { return b.Keys.NewMAC(keyring.Manifest) }}
 		if _, err := b.CommitIntent(t.Context(), b.Clock.Now(), in); err != nil {
 			t.Fatal(err)
 		}
@@ -731,7 +732,7 @@ func TestSubmitWaitsForAPauseToBeLifted(t *testing.T) {
 			}
 			b.wantTally(scope+" is paused", b.submit(), reconcile.Tally{})
 			_, err := b.CommitIntent(t.Context(), b.Clock.Now(), reconcile.Intent{SubmissionID: "aaaaaaaaaa",
-				JobID: b.rows("SELECT job_id FROM jobs WHERE state = 'ready'")[0], Account: b.fake.Account(), Manifest: b.Keys.NewMAC(keyring.Manifest)})
+				JobID: b.rows("SELECT job_id FROM jobs WHERE state = 'ready'")[0], Account: b.fake.Account(), Manifest: func() hash.Hash { return b.Keys.NewMAC(keyring.Manifest) }})
 			if !errors.Is(err, reconcile.ErrPaused) {
 				t.Errorf("intent while %s is paused: %v", scope, err)
 			}

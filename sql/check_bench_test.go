@@ -81,5 +81,4 @@ func (r raw) recordedReports(n int) {
 		r.exec(s, args...)
 	}
 	r.exec("COMMIT")
-	r.exec("ANALYZE")
 }

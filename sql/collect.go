@@ -125,6 +125,11 @@ func (s *Store) AddItems(ctx context.Context, now time.Time, step reconcile.Plan
 		} else if err != nil {
 			return err
 		}
+		if job.Items != step.Had {
+			// Somebody filled it meanwhile: the works were chosen to fit a job
+			// that is not this one any more.
+			return fmt.Errorf("job %s has %d members, not %d: %w", job.ID, job.Items, step.Had, reconcile.ErrMoved)
+		}
 		if err := t.addMembers(ctx, now, job, step); err != nil {
 			return err
 		}

@@ -46,7 +46,11 @@ func (p *planner) strings(query string, args ...any) (out []string) {
 }
 
 func (p *planner) add(job string, ready bool, works ...string) (reconcile.Job, error) {
-	return p.AddItems(p.t.Context(), p.Clock.Now(), reconcile.PlanStep{JobID: job, Policy: p.policy, Works: works, Ready: ready})
+	step := reconcile.PlanStep{JobID: job, Policy: p.policy, Works: works, Ready: ready}
+	if j, err := p.PlanningJob(p.t.Context(), p.policy.Key()); err == nil && j.ID == job {
+		step.Had = j.Items
+	}
+	return p.AddItems(p.t.Context(), p.Clock.Now(), step)
 }
 
 func TestDueWorksInPages(t *testing.T) {

@@ -35,6 +35,18 @@ var setMissSQL string
 //go:embed query/set_lose.sql
 var setLoseSQL string
 
+//go:embed query/set_counts.sql
+var setCountsSQL string
+
+//go:embed query/set_reopen.sql
+var setReopenSQL string
+
+//go:embed query/line_drop_job.sql
+var lineDropJobSQL string
+
+//go:embed query/job_reread.sql
+var jobRereadSQL string
+
 //go:embed query/line_drop.sql
 var lineDropSQL string
 
@@ -266,5 +278,48 @@ func (s *Store) LoseResultSet(ctx context.Context, _ time.Time, jobID string, ch
 		}
 		t.audit("result_set_lost", "job:"+jobID, string(channel))
 		return nil
+	})
+}
+
+type countsRow struct {
+	Lines  int64 `db:"lines"`
+	Told   int64 `db:"told"`
+	Lost   int64 `db:"lost"`
+	Judged int64 `db:"judged"`
+}
+
+// ResultCounts implements reconcile.ConsumeStore.
+func (s *Store) ResultCounts(ctx context.Context, jobID string) (reconcile.ResultCounts, error) {
+	var r countsRow
+	if err := s.ro.GetContext(ctx, &r, setCountsSQL, jobID); err != nil {
+		return reconcile.ResultCounts{}, fmt.Errorf("count results of job %s: %w", jobID, scrub(err))
+	}
+	return reconcile.ResultCounts(r), nil
+}
+
+// ReopenResultSets implements reconcile.ConsumeStore. The job is locked as for
+// judging, so that of the two one finds what the other did.
+func (s *Store) ReopenResultSets(ctx context.Context, now time.Time, jobID string, next time.Time, finding reconcile.Event) error {
+	return s.write(ctx, "reopen result sets", func(ctx context.Context, t *tx) error {
+		if _, err := t.lockJob(ctx, jobID, reconcile.JobEnded); err != nil {
+			return err
+		}
+		var had countsRow
+		if err := t.GetContext(ctx, &had, setCountsSQL, jobID); err != nil {
+			return err
+		}
+		if had.Judged > 0 {
+			return fmt.Errorf("job %s has %d members with an outcome: %w", jobID, had.Judged, reconcile.ErrMoved)
+		}
+		for _, query := range []string{lineDropJobSQL, setReopenSQL} {
+			if _, err := t.ExecContext(ctx, query, jobID); err != nil {
+				return err
+			}
+		}
+		if err := changedOne(t.ExecContext(ctx, jobRereadSQL, micros(next), micros(now), jobID)); err != nil {
+			return err
+		}
+		t.audit("result_sets_reopened", "job:"+jobID, fmt.Sprintf("%d lines, the provider counts %d", had.Lines, had.Told))
+		return t.openFinding(ctx, now, finding)
 	})
 }

@@ -231,6 +231,13 @@ func isRefusal(err error) bool {
 	return false
 }
 
+// isCollision says whether the server refused a transaction only because of
+// another one: a deadlock, or a serialisation failure.
+func isCollision(err error) bool {
+	var pe *pq.Error
+	return errors.As(err, &pe) && (pe.Code == "40P01" || pe.Code == "40001")
+}
+
 // isUnique says whether a unique key refused the statement.
 func isUnique(err error) bool {
 	var pe *pq.Error

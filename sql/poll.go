@@ -42,6 +42,7 @@ func (s *Store) ClaimDueJobs(ctx context.Context, now, next, horizon time.Time, 
 		if err := t.gate(ctx, reconcile.PausePoll); err != nil {
 			return err
 		}
+		rows = nil
 		var due []string
 		query := s.dialect.locked(jobListDuePollSQL, forUpdate+" OF j")
 		if err := t.SelectContext(ctx, &due, query, micros(now), micros(horizon), limit); err != nil {

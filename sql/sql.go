@@ -113,7 +113,13 @@ func (t *tx) audit(kind, subject, detail string) {
 	t.events = append(t.events, event{kind, subject, detail})
 }
 
+// writeTries is how often a transaction is tried that the server refuses only
+// because of what runs beside it.
+const writeTries = 4
+
 // write runs fn in a transaction. It is the only way in which rollcall writes.
+// A deadlock or a serialisation failure is tried again, so fn may run more than
+// once and must begin anew each time.
 //
 // A cancelled ctx does not cut a transaction that has begun: a COMMIT that is
 // cancelled while it waits for a standby is reported as done by the driver
@@ -121,10 +127,19 @@ func (t *tx) audit(kind, subject, detail string) {
 // is read back through the audit event, and is ErrUnknownCommit when that gives
 // no answer.
 func (s *Store) write(ctx context.Context, name string, fn func(ctx context.Context, t *tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	for try := 1; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := s.writeOnce(context.WithoutCancel(ctx), name, fn)
+		if err == nil || try == writeTries || !isCollision(err) {
+			return err
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), transactionLimit)
+}
+
+func (s *Store) writeOnce(ctx context.Context, name string, fn func(ctx context.Context, t *tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, transactionLimit)
 	defer cancel()
 	inner, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -134,7 +149,7 @@ func (s *Store) write(ctx context.Context, name string, fn func(ctx context.Cont
 	token, err := s.fill(ctx, t, fn)
 	if err != nil {
 		_ = inner.Rollback() // the first error is the one to tell
-		return fmt.Errorf("%s: %w", name, scrub(err))
+		return scrub(fmt.Errorf("%s: %w", name, err))
 	}
 	commit := inner.Commit
 	if s.opts.Commit != nil {

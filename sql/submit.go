@@ -159,7 +159,7 @@ func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.In
 			t.audit("job_abandon", "job:"+in.JobID, "no member is wanted any more")
 			return changedOne(t.ExecContext(ctx, jobAbandonSQL, in.JobID))
 		}
-		return t.insertIntent(ctx, in, sub)
+		return t.insertIntent(ctx, in, &sub)
 	})
 	if err != nil {
 		return reconcile.Submission{}, err
@@ -205,12 +205,14 @@ func (t *tx) settleLines(ctx context.Context, now time.Time, jobID string) (int6
 	return count.Open, nil
 }
 
-func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, sub reconcile.Submission) error {
+// insertIntent writes the intent, and fills in the submission's manifest.
+func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, sub *reconcile.Submission) error {
 	rows, err := t.QueryxContext(ctx, itemManifestSQL, in.JobID)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	manifest := in.Manifest()
 	var lines int64
 	for ; rows.Next(); lines++ {
 		var workID string
@@ -218,7 +220,7 @@ func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, sub reconcil
 		if err := rows.Scan(&workID, &revision); err != nil {
 			return err
 		}
-		fmt.Fprintf(in.Manifest, "%s\n%d\n", workID, revision)
+		fmt.Fprintf(manifest, "%s\n%d\n", workID, revision)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
@@ -226,9 +228,10 @@ func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, sub reconcil
 	if lines != sub.Lines {
 		return fmt.Errorf("job %s has %d members and %d lines", in.JobID, sub.Lines, lines)
 	}
+	sub.Manifest = hex.EncodeToString(manifest.Sum(nil))
 	t.audit("submission_intent", "job:"+in.JobID, fmt.Sprintf("submission %s, attempt %d, %d lines", sub.ID, sub.Attempt, sub.Lines))
 	_, err = t.ExecContext(ctx, submissionInsertSQL, sub.ID, in.JobID, sub.Attempt, in.Account.Fingerprint, fence(ctx),
-		hex.EncodeToString(in.Manifest.Sum(nil)), sub.Lines, micros(sub.IntentAt), micros(sub.SendBy))
+		sub.Manifest, sub.Lines, micros(sub.IntentAt), micros(sub.SendBy))
 	return err
 }
 

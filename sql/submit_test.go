@@ -37,7 +37,7 @@ func (h *tape) Write(b []byte) (int, error) { h.fed.Write(b); return h.Hash.Writ
 func (p *planner) intent(id string) (reconcile.Submission, string, error) {
 	h := &tape{Hash: sha256.New()}
 	sub, err := p.CommitIntent(context.WithoutCancel(p.t.Context()), p.Clock.Now(), reconcile.Intent{SubmissionID: id, JobID: "j",
-		Account: batch.Account{Name: "main", Fingerprint: "fp"}, SendBy: p.Clock.Now().Add(time.Minute), Manifest: h})
+		Account: batch.Account{Name: "main", Fingerprint: "fp"}, SendBy: p.Clock.Now().Add(time.Minute), Manifest: func() hash.Hash { return h }})
 	return sub, h.fed.String(), err
 }
 
@@ -59,7 +59,8 @@ func TestIntentFeedsTheManifestInOrderOfLines(t *testing.T) {
 		if fed != "c\n1\nd\n1\nb\n1\n" {
 			t.Errorf("manifest %q", fed)
 		}
-		want := reconcile.Submission{ID: "s1", JobID: "j", Attempt: 1, Lines: 3, IntentAt: p.Clock.Now(), SendBy: p.Clock.Now().Add(time.Minute)}
+		want := reconcile.Submission{ID: "s1", JobID: "j", Attempt: 1, Lines: 3, IntentAt: p.Clock.Now(), SendBy: p.Clock.Now().Add(time.Minute),
+			Manifest: fmt.Sprintf("%x", sha256.Sum256([]byte(fed)))}
 		if sub != want {
 			t.Errorf("submission %+v, want %+v", sub, want)
 		}

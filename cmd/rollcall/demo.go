@@ -146,7 +146,7 @@ func (d *demo) hurry() error {
 	if d.databaseEnv != "" {
 		text = strings.Replace(text, "database: rollcall.db", "database: {url: {env: "+d.databaseEnv+"}}", 1)
 	}
-	for _, wait := range []string{"item_retry: 2s", "retry: 2s", "first: 1s", "max: 5s"} {
+	for _, wait := range []string{"item_retry: 2s", "retry: 2s", "first: 1s", "max: 5s", "files_grace: 5s"} {
 		name, _, _ := strings.Cut(wait, ":")
 		text = strings.ReplaceAll(text, wait, name+": 250ms")
 	}

@@ -62,7 +62,7 @@ func newOperator(t *testing.T, database string, faults ...string) *operator {
 func (o *operator) deploy(database, url string) {
 	o.t.Helper()
 	o.must(exitDone, "init", "--sandbox", url, o.dir)
-	o.edit("rollcall.yaml", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms", "first: 1s", "first: 20ms", "max: 5s", "max: 100ms")
+	o.edit("rollcall.yaml", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms", "first: 1s", "first: 20ms", "max: 5s", "max: 100ms", "files_grace: 5s", "files_grace: 200ms")
 	if database == "postgres" {
 		const env = "ROLLCALL_TEST_DATABASE"
 		o.t.Setenv(env, sqltest.Address(o.t, database))

@@ -182,7 +182,7 @@ func (s *lieStory) passes(names ...reconcile.PassName) (again bool) {
 }
 
 // lieStep is the least time between two rounds, so that a story has few of them.
-const lieStep = 10 * time.Minute
+const lieStep = 30 * time.Minute
 
 // settle runs the passes until nothing is due, moving the clock, and then calls
 // the roll.

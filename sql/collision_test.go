@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 
 	"rollcall/reconcile"
 	"rollcall/sql"
@@ -32,7 +33,7 @@ func TestCollisionIsTriedAgain(t *testing.T) {
 					return commit()
 				}
 				if commits++; commits <= tc.times {
-					return &pq.Error{Code: pq.ErrorCode(tc.code)}
+					return &pq.Error{Code: pqerror.Code(tc.code)}
 				}
 				return commit()
 			}})

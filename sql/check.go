@@ -95,6 +95,9 @@ func (s *Store) CallRoll(ctx context.Context, invariants []reconcile.Invariant, 
 	var roll reconcile.Roll
 	all := make([]reconcile.Offenders, 0, len(invariants))
 	err := s.read(ctx, "call the roll", func(ctx context.Context, tx *sqlx.Tx) (err error) {
+		if err := s.dialect.wholeLedger(ctx, tx); err != nil {
+			return err
+		}
 		if roll, err = countRoll(ctx, tx); err != nil {
 			return err
 		}

@@ -80,6 +80,8 @@ var broken = []struct {
 	{"stage_against_facts", "extracted, and applied", []string{"UPDATE works SET stage = 'extracted' WHERE work_id = 'w-done'"}, "work:w-done"},
 	{"stage_against_facts", "pending, and an answer", []string{"UPDATE works SET stage = 'pending' WHERE work_id = 'w-extracted'"}, "work:w-extracted"},
 	{"stage_against_facts", "recorded, and not applied", []string{"UPDATE works SET stage = 'recorded' WHERE work_id = 'w-extracted'"}, "work:w-extracted"},
+	{"stage_against_facts", "recorded, and an open member",
+		[]string{"INSERT INTO items (job_id, work_id, boundary_id, position) VALUES ('j-submitted', 'w-done', 'b1', 9)"}, "work:w-done"},
 	{"work_unapplied", "answered hours ago", []string{fmt.Sprintf("UPDATE artifacts SET created_us = %d WHERE work_id = 'w-extracted'", startUS-3*hour)}, "work:w-extracted"},
 	{"submission_uncertain", "nobody knows", []string{fmt.Sprintf(`INSERT INTO submissions
 		(submission_id, job_id, attempt, account, fence, manifest_mac, line_count, intent_us, send_deadline_us, input_file_id)

@@ -146,6 +146,23 @@ func (d dialect) snapshot() *sql.TxOptions {
 	return &sql.TxOptions{ReadOnly: true}
 }
 
+// wholeLedger prepares a transaction for statements that read most of the
+// ledger. After an import there are no statistics: a planner that expects few
+// rows would look up each of very many by itself, and hash joins cost what is
+// there. SQLite has no such joins, and needs its indexes in memory instead.
+func (d dialect) wholeLedger(ctx context.Context, tx *sqlx.Tx) error {
+	settings := []string{"PRAGMA cache_size = -65536"} // KiB, of this connection
+	if d == postgres {
+		settings = []string{"SET LOCAL enable_nestloop = off", "SET LOCAL work_mem = '64MB'", "SET LOCAL jit = off"}
+	}
+	for _, s := range settings {
+		if _, err := tx.ExecContext(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // now is the database's clock on PostgreSQL, which all replicas share, and
 // this process's on SQLite, where there is no other.
 func (d dialect) now(ctx context.Context, db *sqlx.DB, local func() time.Time) (time.Time, error) {

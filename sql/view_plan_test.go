@@ -32,6 +32,34 @@ func TestViewsOfOpenWorkReadPartialIndexes(t *testing.T) {
 	})
 }
 
+// What compares whole tables compares their ids first, index against index:
+// both are then read in one order, and a SQLite ledger larger than the cache
+// is not searched at random.
+func TestChecksCompareIndexWithIndex(t *testing.T) {
+	l := sqltest.Open(t, "sqlite")
+	r := openRaw(t, l.Address)
+	r.recordedReports(2000)
+	for file, want := range map[string][]string{
+		"check/marker_without_record": {"SCAN m USING COVERING INDEX", "SEARCH v USING COVERING INDEX"},
+		"check/record_without_marker": {"SCAN v USING COVERING INDEX", "SEARCH m USING COVERING INDEX"},
+		"check/stage_against_facts":   {"SCAN w USING COVERING INDEX", "SEARCH m USING COVERING INDEX"},
+		"check/report_missing_record": {"SCAN w USING COVERING INDEX", "SEARCH v USING COVERING INDEX", "SCAN r USING COVERING INDEX",
+			"SEARCH v USING COVERING INDEX review_records_one_authoritative"},
+		"check/report_unaccounted": {"SEARCH w USING COVERING INDEX works_one_live"},
+		"query/overview_roll":      {"SCAN r USING COVERING INDEX", "SEARCH v USING COVERING INDEX review_records_one_authoritative"},
+		"check/work_unapplied":     {"USING INDEX works_extracted"},
+	} {
+		text := readFile(t, file+".sql")
+		args := []any{10, 0}[:strings.Count(text, "<= $2")+strings.Count(text, "LIMIT $1")]
+		plan := strings.Join(r.plan(text, args...), "\n")
+		for _, step := range want {
+			if !strings.Contains(plan, step) {
+				t.Errorf("%s: no %q in\n%s", file, step, plan)
+			}
+		}
+	}
+}
+
 // plan are the steps by which a statement is answered. PostgreSQL is told to
 // avoid whole tables, which it prefers where they are small.
 func (r raw) plan(query string, args ...any) []string {

@@ -4,8 +4,7 @@ WITH offenders AS (
   SELECT 'report:' || r.report_id AS subject,
     r.tenant_id || '/' || r.source_system || ', revision ' || CAST(r.current_revision AS TEXT) || ': neither work nor hold' AS detail
   FROM reports r
-  LEFT JOIN works w ON w.report_id = r.report_id AND w.revision = r.current_revision AND w.disposition = 'live'
-  LEFT JOIN holds h ON h.report_id = r.report_id AND h.revision = r.current_revision
-  WHERE w.work_id IS NULL AND h.report_id IS NULL
+  WHERE NOT EXISTS (SELECT 1 FROM works w WHERE w.report_id = r.report_id AND w.revision = r.current_revision AND w.disposition = 'live')
+    AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.report_id = r.report_id AND h.revision = r.current_revision)
 )
 SELECT subject, detail, COUNT(*) OVER () AS total FROM offenders ORDER BY subject LIMIT $1

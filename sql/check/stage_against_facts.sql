@@ -1,13 +1,26 @@
 -- Works whose stage says something else than the facts. A work that was given
 -- to a person while its text was at the provider keeps its open item: it has a
--- reason. Parameter: $1 how many to list.
-WITH facts AS (
+-- reason. Nothing is wrong with a work that is recorded, marked, and no open
+-- member; only the others are looked at. Parameter: $1 how many to list.
+WITH unmarked AS MATERIALIZED (
+  SELECT w.work_id FROM works w
+  WHERE NOT EXISTS (SELECT 1 FROM processed_markers m WHERE m.work_id = w.work_id)
+), suspects AS (
+  SELECT work_id FROM unmarked
+  UNION
+  SELECT work_id FROM items WHERE outcome IS NULL
+), looked_at AS (
+  SELECT work_id, report_id, revision, stage, reason FROM works WHERE stage <> 'recorded'
+  UNION ALL
+  SELECT w.work_id, w.report_id, w.revision, w.stage, w.reason FROM suspects s CROSS JOIN works w
+  WHERE w.work_id = s.work_id AND w.stage = 'recorded'
+), facts AS (
   SELECT w.work_id, w.report_id, w.revision, w.stage,
     CASE WHEN o.work_id IS NULL THEN 0 ELSE 1 END AS open_item,
     CASE WHEN a.work_id IS NULL THEN 0 ELSE 1 END AS artifact,
     CASE WHEN w.reason IS NULL THEN 0 ELSE 1 END AS reason,
     CASE WHEN m.work_id IS NULL THEN 0 ELSE 1 END AS marker
-  FROM works w
+  FROM looked_at w
   LEFT JOIN (SELECT DISTINCT work_id FROM items WHERE outcome IS NULL) o ON o.work_id = w.work_id
   LEFT JOIN artifacts a ON a.work_id = w.work_id
   LEFT JOIN processed_markers m ON m.work_id = w.work_id

@@ -2,12 +2,10 @@
 -- outcome is known since the artifact, else since the last item was decided,
 -- else since the work was made. Parameters: $1 how many to list, $2 an instant.
 WITH extracted AS (
-  SELECT w.work_id, w.report_id, w.revision, COALESCE(a.created_us, MAX(i.decided_us), w.created_us) AS known_us
-  FROM works w
-  LEFT JOIN artifacts a ON a.work_id = w.work_id
-  LEFT JOIN items i ON i.work_id = w.work_id
-  WHERE w.stage = 'extracted'
-  GROUP BY w.work_id, w.report_id, w.revision, w.created_us, a.created_us
+  SELECT w.work_id, w.report_id, w.revision,
+    COALESCE((SELECT a.created_us FROM artifacts a WHERE a.work_id = w.work_id),
+      (SELECT MAX(i.decided_us) FROM items i WHERE i.work_id = w.work_id), w.created_us) AS known_us
+  FROM works w WHERE w.stage = 'extracted'
 ), offenders AS (
   SELECT 'work:' || work_id AS subject, 'report ' || report_id || ', revision ' || CAST(revision AS TEXT) || ', extracted and not applied' AS detail
   FROM extracted WHERE known_us <= $2

@@ -173,7 +173,7 @@ func (j *jobReading) read(ctx context.Context, set ResultSet) error {
 		return nil
 	case errors.Is(err, errTooLarge):
 		return errors.Join(err, j.raise(ctx, j.now, EventResultsUnreadable, "job:"+j.job.ID,
-			fmt.Sprintf("%s is larger than %d bytes", set.Channel, j.Settings.SetBytes)))
+			fmt.Sprintf("%s has more than %d bytes, or far more lines than %d members", set.Channel, j.Settings.SetBytes, j.job.Items)))
 	}
 	var told *batch.Error
 	if !errors.As(err, &told) {

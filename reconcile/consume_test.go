@@ -367,11 +367,24 @@ func TestFileBeyondTheLimitWaitsForAnOperator(t *testing.T) {
 		x.r.Settings.SetBytes = 500
 		x.consume(onePutOff)
 		x.items(j, repeat("-", 5)...)
-		x.events("results_unreadable job:job1: output is larger than 500 bytes")
+		x.events("results_unreadable job:job1: output has more than 500 bytes, or far more lines than 5 members")
 		x.Clock.Advance(x.r.Settings.ConsumeRetry)
 		x.r.Settings.SetBytes = 1 << 20
 		x.consume(oneDone)
 		x.items(j, repeat("succeeded", 5)...)
+	})
+}
+
+// Each line becomes a row, so a file of tiny ones must not cost many times what
+// it is long.
+func TestF34_FileOfStrayLinesWaitsForAnOperator(t *testing.T) {
+	variantResults(t, true, func(x *resultTest) {
+		x.r.Settings.Chunk = 2000
+		j, works := x.prepare(2)
+		x.end(j, append(j.answers(works), slices.Repeat([]string{"{}"}, 20_000)...), nil)
+		x.consume(onePutOff)
+		x.items(j, repeat("-", 2)...)
+		x.events(fmt.Sprintf("results_unreadable job:job1: output has more than %d bytes, or far more lines than 2 members", x.r.Settings.SetBytes))
 	})
 }
 

@@ -56,7 +56,7 @@ var (
 		"result files are gone at the provider before they were read",
 		"find out why consume did not run in time; items without a result count as missing and are tried again within the policy's attempts" + thenResolve}
 	EventResultsUnreadable = EventKind{"results_unreadable", Critical,
-		"a result file is larger than rollcall reads; its job waits, and its reports become overdue",
+		"a result file is larger than rollcall reads, or has far more lines than its job has members; its job waits, and its reports become overdue",
 		"look at the file at the provider; if it is genuine, raise consume.max_set in the configuration" + thenResolve}
 	EventResultConflict = EventKind{"result_conflict", Critical,
 		"a job returned different answers for one item; none was used, and a person gets the report",

@@ -20,7 +20,8 @@ import (
 var (
 	// errTorn: the file was not read to its end. It is fetched again.
 	errTorn = errors.New("the result file is cut short")
-	// errTooLarge: the file is larger than Settings.SetBytes.
+	// errTooLarge: the file is larger than Settings.SetBytes, or has far more
+	// lines than its job has members.
 	errTooLarge = errors.New("the result file is larger than the limit")
 )
 
@@ -34,6 +35,8 @@ const (
 	// A set is suspicious from this many lines on if more than one in a hundred
 	// cannot be read.
 	suspiciousLines = 100
+	// strayLines may stand in a file beside two for each member.
+	strayLines = 10_000
 )
 
 // readFile fetches and stages one result file.
@@ -100,6 +103,10 @@ func (f *fileReading) split(ctx context.Context, body io.Reader, size int64, out
 	limit := f.chunkLines()
 	var chunk []rawLine
 	held := 0
+	// A line without a member becomes a row all the same, so a file of short
+	// ones would cost many times what it is long.
+	var taken int64
+	most := 2*f.job.Items + strayLines
 	send := func() error {
 		select {
 		case out <- chunk:
@@ -122,6 +129,9 @@ func (f *fileReading) split(ctx context.Context, body io.Reader, size int64, out
 		}
 		if line.blank() {
 			continue
+		}
+		if taken++; taken > most {
+			return fmt.Errorf("more than %d lines for %d members: %w", most, f.job.Items, errTooLarge)
 		}
 		chunk = append(chunk, line)
 		if held += len(line.body); len(chunk) >= limit || held >= chunkBytes {

@@ -388,6 +388,33 @@ func TestF34_FileOfStrayLinesWaitsForAnOperator(t *testing.T) {
 	})
 }
 
+// A file that was there in between is not lost by one more answer that it is not.
+func TestF37_FoundInBetweenBeginsAnew(t *testing.T) {
+	eachResults(t, func(x *resultTest) {
+		j, works := x.prepare(3)
+		x.end(j, j.answers(works), nil)
+		file := "output-" + j.id
+		whole := x.provider.body[file]
+		look := func(body string, known bool) {
+			delete(x.provider.body, file)
+			if known {
+				x.provider.body[file] = body
+			}
+			x.consume(onePutOff)
+			x.Clock.Advance(x.r.Settings.LostGrace)
+		}
+		look("", false)
+		look(whole[:len(whole)-10], true) // cut: it is there
+		look("", false)
+		if got := x.strings("SELECT state FROM result_sets"); !slices.Equal(got, []string{"staging"}) {
+			t.Errorf("the set is %v", got)
+		}
+		x.provider.body[file] = whole
+		x.consume(oneDone)
+		x.items(j, repeat("succeeded", 3)...)
+	})
+}
+
 func TestF37_LostResults(t *testing.T) {
 	eachResults(t, func(x *resultTest) {
 		j, works := x.prepare(3)

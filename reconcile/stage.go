@@ -52,6 +52,11 @@ func (j *jobReading) readFile(ctx context.Context, set ResultSet) error {
 		return err
 	}
 	defer body.Close()
+	// The file is there, whatever becomes of this reading: earlier answers that
+	// it is not prove nothing any more.
+	if err := j.Store.StageLines(ctx, j.job.ID, set.Channel, nil); err != nil {
+		return err
+	}
 
 	f := fileReading{jobReading: j, channel: set.Channel, mac: j.Keys.NewMAC(keyring.Body), last: j.mayBeTakenAsItIs()}
 	raw, ready := make(chan []rawLine), make(chan []ResultLine)

@@ -143,7 +143,8 @@ type ConsumeStore interface {
 	MemberTexts(ctx context.Context, jobID string, works []string) (map[string]RequestItem, error)
 	// MemberLines gives the works of the named request lines, keyed by line.
 	MemberLines(ctx context.Context, jobID string, lines []int64) (map[int64]string, error)
-	// StageLines adds lines to a set that is not whole.
+	// StageLines adds lines, or none, to a set that is not whole, and forgets
+	// that its file was ever missing.
 	StageLines(ctx context.Context, jobID string, channel batch.Channel, lines []ResultLine) error
 	// FinishResultSet makes a set whole, if its lines are all staged; ErrMoved otherwise.
 	FinishResultSet(ctx context.Context, now time.Time, w WholeSet) error

@@ -65,6 +65,9 @@ var lineMembersPostgresSQL string
 //go:embed query/line_members.sqlite.sql
 var lineMembersSQLiteSQL string
 
+//go:embed query/set_found.sql
+var setFoundSQL string
+
 // ClaimEndedJobs implements reconcile.ConsumeStore.
 func (s *Store) ClaimEndedJobs(ctx context.Context, now, next time.Time, limit int) ([]reconcile.Job, error) {
 	var jobs []reconcile.Job
@@ -200,6 +203,9 @@ var resultLineColumns = []string{"job_id", "channel", "line", "work_id", "line_m
 func (s *Store) StageLines(ctx context.Context, jobID string, channel batch.Channel, lines []reconcile.ResultLine) error {
 	return s.write(ctx, "stage lines", func(ctx context.Context, t *tx) error {
 		if _, err := t.lockSet(ctx, jobID, channel); err != nil {
+			return err
+		}
+		if _, err := t.ExecContext(ctx, setFoundSQL, jobID, string(channel)); err != nil {
 			return err
 		}
 		err := s.dialect.load(ctx, t.Tx, "result_lines", resultLineColumns, len(lines), func(i int) []any {

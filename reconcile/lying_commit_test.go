@@ -95,10 +95,7 @@ func TestLyingCommits(t *testing.T) {
 					t.Parallel()
 					s := newLieStory(t, database, &liar{lyingRun: run})
 					s.run()
-					// How many there are depends a little on the order of random ids.
-					if !s.l.told && run.nth > 1 {
-						t.Log("this time the story had fewer such commits")
-					} else if !s.l.told {
+					if !s.l.told {
 						t.Errorf("the story has no such commit; it has %v", s.l.seen)
 					}
 				})

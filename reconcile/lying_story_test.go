@@ -26,11 +26,14 @@ type lieStory struct {
 	errors []string
 	turns  map[string]int // by text: how often it was answered
 	lost   string         // a result file that the processor loses
+	short  string         // a result file that is cut the first time
 	hard   string         // a job that is refused until a person is told
 }
 
 const (
-	forumReports = 9 // l0 to l8, of system forum
+	lieJob       = 4 // members of a job
+	forumReports = 9 // of system forum
+	tooLarge     = 8 // is one of them
 	heldReports  = 2 // of system blog, whose policy is approved later
 	lieReports   = forumReports + heldReports
 )
@@ -56,7 +59,7 @@ func newLieStory(t *testing.T, database string, l *liar) *lieStory {
 	}
 	s.fake = fake.New(fake.Options{
 		Account: s.fake.Account(), Now: ledger.Clock.Now, Breach: func(rule string) { t.Errorf("the processor saw a broken rule: %s", rule) },
-		Limits: batch.Limits{Items: 4},
+		Limits: batch.Limits{Items: lieJob},
 		Answer: func(string, string) []byte { return []byte(okAnswer) },
 		Script: s.script,
 	})
@@ -114,15 +117,30 @@ func (s *lieStory) status(string) (bool, error) {
 	return true, nil
 }
 
-// download loses the first file that is asked for.
+// download loses the first file that is asked for, and once gives an empty one
+// of another job.
 func (s *lieStory) download(fileID string) (bool, error) {
 	if s.lost == "" {
 		s.lost = fileID
 	}
-	if fileID == s.lost {
+	switch {
+	case fileID == s.lost:
 		return false, &batch.Error{Op: "download", Kind: batch.NotFound, HTTPStatus: 404}
+	case s.short == "" && s.jobOf(fileID) != s.jobOf(s.lost):
+		s.short = fileID
+		return false, nil
 	}
 	return true, nil
+}
+
+// jobOf is the job that a result file is of.
+func (s *lieStory) jobOf(fileID string) string {
+	for _, f := range s.fake.Files() {
+		if f.ID == fileID {
+			return strings.TrimSuffix(strings.TrimSuffix(f.Name, "-output.jsonl"), "-error.jsonl")
+		}
+	}
+	return ""
 }
 
 func (s *lieStory) note(what string, err error) {
@@ -145,26 +163,27 @@ func (s *lieStory) again(what string, do func() error) {
 	s.t.Fatalf("%s never ends: %v", what, err)
 }
 
-func (s *lieStory) intake(system string, revision int64, n int) {
+// intake takes reports in, one by one: in a chunk their order would be that of
+// random ids, and no two stories would be alike.
+func (s *lieStory) intake(system string, revision int64, from, to int) {
 	s.t.Helper()
-	var file strings.Builder
-	for i := range n {
-		id := fmt.Sprint(system, i)
-		text := reportText(fmt.Sprint("l", i), revision) + " " + system
-		if system == "forum" && i == n-1 && revision == 1 {
-			text += strings.Repeat(" long", 300) // too large
-		}
-		fmt.Fprintf(&file, `{"tenant":"acme","system":%q,"id":%q,"revision":%d,"text":%q}`+"\n", system, id, revision, text)
-	}
 	rules := func(string, string) (reconcile.SourceRules, bool) { return reconcile.SourceRules{}, true }
-	s.again("intake", func() error {
-		in, err := source.NewReader(strings.NewReader(file.String()), source.JSONL, source.DefaultMapping(), source.Limits{})
-		if err != nil {
-			s.t.Fatal(err)
+	for i := from; i < to; i++ {
+		text := reportText(fmt.Sprint("l", i), revision) + " " + system
+		if i == tooLarge {
+			text += strings.Repeat(" long", 300)
 		}
-		_, err = s.r.Intake(s.t.Context(), in, rules, func(reconcile.Outcome) {})
-		return err
-	})
+		line := fmt.Sprintf(`{"tenant":"acme","system":%q,"id":"%s-%d","revision":%d,"text":%q}`+"\n", system, system, i, revision, text)
+		s.Clock.Advance(time.Millisecond)
+		s.again("intake", func() error {
+			in, err := source.NewReader(strings.NewReader(line), source.JSONL, source.DefaultMapping(), source.Limits{})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			_, err = s.r.Intake(s.t.Context(), in, rules, func(reconcile.Outcome) {})
+			return err
+		})
+	}
 }
 
 // passes runs some passes once. One that fails is run again by the caller, like
@@ -246,12 +265,19 @@ func (s *lieStory) dieAfterIntent() {
 	s.note("the intent of a process that died", err)
 }
 
+// plan makes jobs of what is there. A lie may keep one pass from it.
+func (s *lieStory) plan() {
+	for range 2 {
+		s.passes(reconcile.PassCollect)
+	}
+}
+
 // misconfigured submits while the account is not configured, so that a job is
 // put off and a person is told.
 func (s *lieStory) misconfigured() {
 	accounts := s.r.Accounts
 	s.r.Accounts = nil
-	for range 2 { // as in run
+	for range 2 { // as in plan
 		s.passes(reconcile.PassSubmit)
 	}
 	s.r.Accounts = accounts
@@ -295,11 +321,11 @@ func (s *lieStory) resolveFindings() {
 func (s *lieStory) run() {
 	s.t.Helper()
 	s.l.armed = true
-	s.intake("forum", 1, forumReports)
-	s.intake("blog", 1, heldReports)
-	for range 2 { // a lie may keep the first from ending
-		s.passes(reconcile.PassCollect)
-	}
+	s.intake("forum", 1, 0, lieJob)
+	s.plan()
+	s.intake("forum", 1, lieJob, forumReports)
+	s.intake("blog", 1, 0, heldReports)
+	s.plan()
 	s.brake()
 	s.misconfigured()
 	s.resolveFindings()
@@ -308,7 +334,7 @@ func (s *lieStory) run() {
 	s.settle()
 	s.approve()
 	s.settle()
-	s.intake("forum", 2, 2) // two edits
+	s.intake("forum", 2, 0, 2) // two edits
 	s.settle()
 	s.resolveFindings()
 	s.l.armed = false

@@ -42,19 +42,7 @@ var workCloseSQL string
 
 // LoadedPolicies implements reconcile.CollectStore.
 func (s *Store) LoadedPolicies(ctx context.Context, now time.Time) ([]reconcile.PolicyVersion, error) {
-	var rows []policyRow
-	if err := s.ro.SelectContext(ctx, &rows, policyLoadedSQL, micros(now)); err != nil {
-		return nil, fmt.Errorf("list policies with works: %w", scrub(err))
-	}
-	out := make([]reconcile.PolicyVersion, 0, len(rows))
-	for _, r := range rows {
-		v, err := r.version()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
+	return s.policyVersions(ctx, policyLoadedSQL, micros(now))
 }
 
 // PlanningJob implements reconcile.CollectStore.

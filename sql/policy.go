@@ -50,8 +50,13 @@ func (r policyRow) version() (reconcile.PolicyVersion, error) {
 
 // Policies implements reconcile.PolicyStore.
 func (s *Store) Policies(ctx context.Context) ([]reconcile.PolicyVersion, error) {
+	return s.policyVersions(ctx, policyListSQL)
+}
+
+// policyVersions reads the versions that a query selects.
+func (s *Store) policyVersions(ctx context.Context, query string, args ...any) ([]reconcile.PolicyVersion, error) {
 	var rows []policyRow
-	if err := s.ro.SelectContext(ctx, &rows, policyListSQL); err != nil {
+	if err := s.ro.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, fmt.Errorf("list policies: %w", scrub(err))
 	}
 	out := make([]reconcile.PolicyVersion, 0, len(rows))

@@ -21,6 +21,10 @@ type Provider interface {
 	// Limits are the processor's documented limits for one job, without a call.
 	Limits() Limits
 
+	// Settlement says how a Create of unknown outcome is settled, without a
+	// call. An account that settles by listing or results is an Inventory.
+	Settlement() Settlement
+
 	// AppendRequest appends one request line, with its line feed, to dst. It
 	// is a pure function of its arguments: the same arguments give the same
 	// bytes, so that the length can be counted before the body is sent.
@@ -32,9 +36,10 @@ type Provider interface {
 	// it returns.
 	Upload(ctx context.Context, in Input) (fileID string, err error)
 
-	// Create makes the job. It is called at most once for a submission: the
-	// adapter must not repeat it, and an error of kind UnknownOutcome means
-	// that the job may exist. Every other kind is proof that it does not.
+	// Create makes the job. It is called at most once for a submission, but for
+	// an account that settles by key: the adapter must not repeat it, and an
+	// error of kind UnknownOutcome means that the job may exist. Every other
+	// kind is proof that it does not.
 	Create(ctx context.Context, c Creation) (Job, error)
 
 	// Status looks the job up. It may be called at any time, any number of
@@ -76,6 +81,9 @@ type Limits struct {
 	Items     int   // request lines in one job
 	Bytes     int64 // bytes of the request body
 	ItemBytes int   // bytes of one request line
+	// KeyWindow is how long a Creation may be repeated under its Key; 0 for an
+	// account that does not settle by key.
+	KeyWindow time.Duration
 }
 
 // Classifier is the question that is asked about every text of a job. It is
@@ -101,6 +109,7 @@ type Input struct {
 // Creation asks for a job over an uploaded body.
 type Creation struct {
 	FileID       string
+	Key          string            // the same for each repeat of one submission; used by accounts that settle by key
 	Metadata     map[string]string // ids only; returned by the provider's listing
 	OutputExpiry time.Duration     // how long the provider may keep the results; 0 for its default
 }

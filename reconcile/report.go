@@ -162,12 +162,14 @@ const (
 	RejectedByProvider Reason = "rejected_by_provider"
 	AttemptsUsedUp     Reason = "attempts_used_up"
 	Overdue            Reason = "overdue"
+	Routed             Reason = "routed"          // an operator gave it to a person
+	TextUnreadable     Reason = "text_unreadable" // the stored text is damaged; the source still has it
 )
 
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return []Reason{NoText, AudioOnly, TooLarge, Refused, BlockedByProvider, Truncated, InvalidOutput,
-		ConflictingResults, RejectedByProvider, AttemptsUsedUp, Overdue}
+		ConflictingResults, RejectedByProvider, AttemptsUsedUp, Overdue, Routed, TextUnreadable}
 }
 
 // HeldReport is an accepted revision that waits for an approved policy.

@@ -24,6 +24,8 @@ import (
 type Options struct {
 	Account batch.Account // default: processor "fake", name "fake", host "fake.invalid"
 	Limits  batch.Limits
+	// Settlement is what Settlement says; by listing.
+	Settlement batch.Settlement
 	// Now is the processor's clock; nil stands still at a fixed time.
 	Now func() time.Time
 	// Window is how long a job may take until it is given up; 24 h.
@@ -102,6 +104,9 @@ func New(o Options) *Provider {
 	if o.Window <= 0 {
 		o.Window = 24 * time.Hour
 	}
+	if o.Settlement == "" {
+		o.Settlement = batch.SettleByListing
+	}
 	if o.Answer == nil {
 		o.Answer = func(string, string) []byte { return []byte(`{"label":"ok"}`) }
 	}
@@ -121,6 +126,9 @@ func (p *Provider) Account() batch.Account { return p.o.Account }
 
 // Limits returns the configured limits.
 func (p *Provider) Limits() batch.Limits { return p.o.Limits }
+
+// Settlement returns the configured one.
+func (p *Provider) Settlement() batch.Settlement { return p.o.Settlement }
 
 // before counts the call, and asks the context and the hook.
 func (p *Provider) before(ctx context.Context, op Op, hook func() (bool, error)) (apply bool, err error) {

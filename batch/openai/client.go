@@ -76,6 +76,10 @@ func (c *Client) Limits() batch.Limits {
 	return batch.Limits{Items: 50_000, Bytes: 190_000_000}
 }
 
+// Settlement: jobs are listed with their metadata and input file. No key makes
+// a create repeatable.
+func (c *Client) Settlement() batch.Settlement { return batch.SettleByListing }
+
 // CloseIdleConnections drops connections that wait for another read.
 func (c *Client) CloseIdleConnections() { c.wire.CloseIdleConnections() }
 

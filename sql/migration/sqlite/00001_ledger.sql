@@ -119,7 +119,7 @@ CREATE TABLE works (
   disposition TEXT NOT NULL CHECK (disposition IN ('live', 'superseded', 'withdrawn')),
   stage TEXT NOT NULL CHECK (stage IN ('pending', 'collected', 'extracted', 'recorded')),
   reason TEXT CHECK (reason IN ('no_text', 'audio_only', 'too_large', 'refused', 'blocked_by_provider', 'truncated',
-    'invalid_output', 'conflicting_results', 'rejected_by_provider', 'attempts_used_up', 'overdue')),
+    'invalid_output', 'conflicting_results', 'rejected_by_provider', 'attempts_used_up', 'overdue', 'routed', 'text_unreadable')),
   urgent INTEGER NOT NULL CHECK (urgent IN (0, 1)),
   content_bytes INTEGER NOT NULL CHECK (content_bytes >= 0),
   created_us INTEGER NOT NULL,
@@ -206,6 +206,9 @@ CREATE INDEX items_work ON items (work_id);
 -- One attempt to create a job: the intent first, the outcome later. An open row
 -- past its send deadline is an uncertain submission. text_left says whether any
 -- of its text left this machine; NULL where nobody knows.
+-- looks counts the complete listings that showed no job of it; fenced_us is when
+-- its input file was deleted, so that a late create fails; obstacle is why the
+-- last look proved nothing. next_look_us NULL is at once.
 CREATE TABLE submissions (
   submission_id TEXT PRIMARY KEY CHECK (submission_id <> ''),
   job_id TEXT NOT NULL REFERENCES jobs (job_id),
@@ -223,6 +226,11 @@ CREATE TABLE submissions (
   evidence TEXT CHECK (evidence <> ''),
   closed_us INTEGER,
   text_left INTEGER CHECK (text_left IN (0, 1)),
+  looks INTEGER NOT NULL DEFAULT 0 CHECK (looks >= 0),
+  last_look_us INTEGER,
+  next_look_us INTEGER,
+  fenced_us INTEGER,
+  obstacle TEXT CHECK (obstacle <> ''),
   UNIQUE (job_id, attempt),
   CHECK ((outcome IS NULL) = (evidence IS NULL)),
   CHECK ((outcome IS NULL) = (closed_us IS NULL)),
@@ -330,9 +338,13 @@ CREATE TABLE processed_markers (
   processed_us INTEGER NOT NULL
 ) STRICT;
 
+-- next_due_us is the truth about a schedule: whichever process sees that it has
+-- come makes a slot of it. A slot is one run: the instant that it is for, how many
+-- earlier ones were missed and are done with it, and how often it was begun, since
+-- one whose process died is taken up again.
 CREATE TABLE schedules (
   schedule TEXT PRIMARY KEY CHECK (schedule <> ''),
-  expression TEXT NOT NULL,
+  expression TEXT NOT NULL CHECK (expression <> ''),
   zone TEXT NOT NULL CHECK (zone <> ''),
   next_due_us INTEGER NOT NULL
 ) STRICT;
@@ -342,11 +354,26 @@ CREATE TABLE slots (
   slot_us INTEGER NOT NULL,
   fence INTEGER NOT NULL,
   missed INTEGER NOT NULL DEFAULT 0 CHECK (missed >= 0),
+  begun INTEGER NOT NULL DEFAULT 1 CHECK (begun >= 1),
   started_us INTEGER NOT NULL,
   finished_us INTEGER,
-  outcome TEXT,
+  outcome TEXT CHECK (outcome <> ''),
   PRIMARY KEY (schedule, slot_us),
   CHECK ((finished_us IS NULL) = (outcome IS NULL))
+) STRICT;
+CREATE INDEX slots_unfinished ON slots (schedule, slot_us) WHERE finished_us IS NULL;
+
+-- What an account holds of ours and should not: jobs and request files that no
+-- submission stands for. A row stays, so that what is gone is not asked for again.
+CREATE TABLE surplus_objects (
+  account TEXT NOT NULL CHECK (account <> ''),
+  kind TEXT NOT NULL CHECK (kind IN ('job', 'file')),
+  object_id TEXT NOT NULL CHECK (object_id <> ''),
+  submission_id TEXT CHECK (submission_id <> ''),
+  why TEXT NOT NULL CHECK (why <> ''),
+  found_us INTEGER NOT NULL,
+  gone_us INTEGER,
+  PRIMARY KEY (account, kind, object_id)
 ) STRICT;
 
 -- Who runs a pass. Rows named gate:<stage> carry no holder: an intent or an

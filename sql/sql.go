@@ -33,6 +33,11 @@ type Options struct {
 	// Commit runs in place of every COMMIT when set, so that a test can make a
 	// commit fail before or after it happened.
 	Commit func(name string, commit func() error) error
+	// Committed, when set, is told the audit token of each transaction whose
+	// COMMIT certainly succeeded, if it wrote an audit event. It runs before the
+	// write returns, on its goroutine and on many at once, so it should be quick.
+	// See MissingTokens.
+	Committed func(token string)
 }
 
 // Store is an open ledger.
@@ -160,7 +165,12 @@ func (s *Store) writeOnce(ctx context.Context, name string, fn func(ctx context.
 		if isRefusal(err) {
 			return fmt.Errorf("%s: commit: %w", name, scrub(err))
 		}
-		return s.readBack(ctx, name, token, err)
+		if err := s.readBack(ctx, name, token, err); err != nil {
+			return err
+		}
+	}
+	if s.opts.Committed != nil && token != "" {
+		s.opts.Committed(token)
 	}
 	return nil
 }

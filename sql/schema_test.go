@@ -194,6 +194,7 @@ func TestListsInTheSchemaAreTheProgrammes(t *testing.T) {
 		"holds.reason":               {"policy_pending"},
 		"pauses.stage":               names([]reconcile.PausedStage{reconcile.PauseIntake, reconcile.PauseDispatch, reconcile.PausePoll, reconcile.PauseApply}),
 		"findings.kind":              {"event", "invariant"},
+		"surplus_objects.kind":       {"file", "job"},
 		"findings.severity":          names([]reconcile.Severity{reconcile.Notice, reconcile.Warning, reconcile.Critical}),
 	}
 	got := map[string][]string{}

@@ -363,6 +363,15 @@ CREATE TABLE slots (
 ) STRICT;
 CREATE INDEX slots_unfinished ON slots (schedule, slot_us) WHERE finished_us IS NULL;
 
+-- Jobs over a file without any request, which fail at once: a listing that shows
+-- one of them reaches to when it was made.
+CREATE TABLE probes (
+  account TEXT NOT NULL CHECK (account <> ''),
+  provider_job_id TEXT NOT NULL CHECK (provider_job_id <> ''),
+  made_us INTEGER NOT NULL,
+  PRIMARY KEY (account, provider_job_id)
+) STRICT;
+
 -- What an account holds of ours and should not: jobs and request files that no
 -- submission stands for. A row stays, so that what is gone is not asked for again.
 CREATE TABLE surplus_objects (

@@ -13,6 +13,7 @@ type file struct {
 	id, name string
 	channel  batch.Channel // "" for an input
 	body     []byte
+	created  time.Time
 	present  bool
 }
 
@@ -43,7 +44,7 @@ func (p *Provider) answer(j *job) batch.Job {
 
 func (p *Provider) newFile(name string, c batch.Channel, body []byte) *file {
 	p.lastFile++
-	f := &file{id: fmt.Sprintf("file-%06d", p.lastFile), name: name, channel: c, body: body, present: true}
+	f := &file{id: fmt.Sprintf("file-%06d", p.lastFile), name: name, channel: c, body: body, created: p.o.Now(), present: true}
 	p.files = append(p.files, f)
 	p.fileByID[f.id] = f
 	return f
@@ -66,12 +67,16 @@ func (p *Provider) End(jobID string) bool { return p.EndAs(jobID, "completed", n
 func (p *Provider) EndAs(jobID, status string, script func(Item) []Line) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	j := p.jobByID[jobID]
-	if j == nil || j.phase != batch.PhaseRunning {
-		return false
-	}
 	if script == nil {
 		script = p.o.Script
+	}
+	return p.end(p.jobByID[jobID], status, script)
+}
+
+// end is EndAs; mu is held.
+func (p *Provider) end(j *job, status string, script func(Item) []Line) bool {
+	if j == nil || j.phase != batch.PhaseRunning {
+		return false
 	}
 	bodies := map[batch.Channel][]byte{}
 	// Backwards: who relies on the order of the request lines shall see it.
@@ -167,21 +172,26 @@ func (p *Provider) Jobs() []JobBook {
 	defer p.mu.Unlock()
 	books := make([]JobBook, 0, len(p.jobs))
 	for _, j := range p.jobs {
-		b := JobBook{ID: j.id, FileID: j.fileID, Metadata: maps.Clone(j.metadata), Created: j.created, Phase: j.phase, Status: j.status}
-		for _, it := range j.items {
-			b.CustomIDs = append(b.CustomIDs, it.CustomID)
-		}
-		books = append(books, b)
+		books = append(books, j.book())
 	}
 	return books
+}
+
+func (j *job) book() JobBook {
+	b := JobBook{ID: j.id, FileID: j.fileID, Metadata: maps.Clone(j.metadata), Created: j.created, Phase: j.phase, Status: j.status}
+	for _, it := range j.items {
+		b.CustomIDs = append(b.CustomIDs, it.CustomID)
+	}
+	return b
 }
 
 // FileBook is a file as it really is.
 type FileBook struct {
 	ID, Name string
 	Channel  batch.Channel // "" for an input
-	Present  bool          // false once deleted
-	Bytes    int           // 0 once deleted
+	Created  time.Time
+	Present  bool // false once deleted
+	Bytes    int  // 0 once deleted
 }
 
 // Files are all files that were ever made, oldest first.
@@ -190,7 +200,7 @@ func (p *Provider) Files() []FileBook {
 	defer p.mu.Unlock()
 	books := make([]FileBook, 0, len(p.files))
 	for _, f := range p.files {
-		books = append(books, FileBook{ID: f.id, Name: f.name, Channel: f.channel, Present: f.present, Bytes: len(f.body)})
+		books = append(books, FileBook{ID: f.id, Name: f.name, Channel: f.channel, Created: f.created, Present: f.present, Bytes: len(f.body)})
 	}
 	return books
 }

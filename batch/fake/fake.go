@@ -23,9 +23,23 @@ import (
 // Options make a Provider. The zero value works.
 type Options struct {
 	Account batch.Account // default: processor "fake", name "fake", host "fake.invalid"
-	Limits  batch.Limits
-	// Settlement is what Settlement says; by listing.
+	// Limits are what Limits says. Without a KeyWindow an account that settles
+	// by key has one of 24 h.
+	Limits batch.Limits
+	// Settlement is what Settlement says; by listing. It decides what a listing
+	// tells and what a repeated Create does:
+	//
+	//	listing  lists tell everything; a repeat makes another job, a breach
+	//	results  lists tell no metadata and no file, and there are no files to list
+	//	key      the same Creation under its Key gives the same job within the window
+	//	repeat   a job has ended when Create returns, no list shows it, and another
+	//	         one over the same body is no breach
 	Settlement batch.Settlement
+	// Page is how many entries a page of a list has; 100.
+	Page int
+	// Hide leaves jobs out of the list of jobs, and nothing else. It is called
+	// without a lock held.
+	Hide func(JobBook) bool
 	// Now is the processor's clock; nil stands still at a fixed time.
 	Now func() time.Time
 	// Window is how long a job may take until it is given up; 24 h.
@@ -47,16 +61,22 @@ type Options struct {
 //	             yields half of its bytes and then err
 //	false, err   not carried out
 //	false, nil   a lie: a fresh id that nobody knows, a look-up that still
-//	             shows a new job, an empty file, a file that is said to be deleted
+//	             shows a new job, an empty file, a file that is said to be deleted,
+//	             a whole list without entries, a job that is said to be cancelled,
+//	             an inspection that knows no job
 //
 // A nil hook is (true, nil). Hooks are called without a lock held and may call
 // the Provider. Set them before the calls that they are about.
 type Hooks struct {
-	Upload   func(name string) (apply bool, err error)
-	Create   func(c batch.Creation) (apply bool, err error)
-	Status   func(jobID string) (apply bool, err error)
-	Download func(fileID string) (apply bool, err error)
-	Delete   func(fileID string) (apply bool, err error)
+	Upload    func(name string) (apply bool, err error)
+	Create    func(c batch.Creation) (apply bool, err error)
+	Status    func(jobID string) (apply bool, err error)
+	Download  func(fileID string) (apply bool, err error)
+	Delete    func(fileID string) (apply bool, err error)
+	List      func(after string) (apply bool, err error) // a page of jobs
+	ListFiles func(after string) (apply bool, err error)
+	Cancel    func(jobID string) (apply bool, err error)
+	Inspect   func(jobID string) (apply bool, err error)
 }
 
 // Provider is the processor and its client in one.
@@ -75,22 +95,30 @@ type Provider struct {
 	jobOver  map[string]string // by file: the last job over it
 	uploaded map[string]int    // by text: how often it was handed over
 	accepted map[string]bool   // custom ids of all jobs
+	jobUnder map[string]*job   // by key: the first within the window
 	calls    map[Op]int
 	breaches []string
 }
 
-var _ batch.Provider = (*Provider)(nil)
+var (
+	_ batch.Inventory = (*Provider)(nil)
+	_ batch.Inspector = (*Provider)(nil)
+)
 
 // Op names a call in Calls.
 type Op string
 
 // The calls.
 const (
-	OpUpload   Op = "upload"
-	OpCreate   Op = "create"
-	OpStatus   Op = "status"
-	OpDownload Op = "download"
-	OpDelete   Op = "delete file"
+	OpUpload    Op = "upload"
+	OpCreate    Op = "create"
+	OpStatus    Op = "status"
+	OpDownload  Op = "download"
+	OpDelete    Op = "delete file"
+	OpListJobs  Op = "list jobs"
+	OpListFiles Op = "list files"
+	OpCancel    Op = "cancel"
+	OpInspect   Op = "inspect"
 )
 
 // New returns a Provider without files or jobs.
@@ -107,6 +135,12 @@ func New(o Options) *Provider {
 	if o.Settlement == "" {
 		o.Settlement = batch.SettleByListing
 	}
+	if o.Settlement == batch.SettleByKey && o.Limits.KeyWindow == 0 {
+		o.Limits.KeyWindow = 24 * time.Hour
+	}
+	if o.Page <= 0 {
+		o.Page = 100
+	}
 	if o.Answer == nil {
 		o.Answer = func(string, string) []byte { return []byte(`{"label":"ok"}`) }
 	}
@@ -117,6 +151,7 @@ func New(o Options) *Provider {
 		jobOver:  map[string]string{},
 		uploaded: map[string]int{},
 		accepted: map[string]bool{},
+		jobUnder: map[string]*job{},
 		calls:    map[Op]int{},
 	}
 }
@@ -197,6 +232,22 @@ func (p *Provider) Create(ctx context.Context, c batch.Creation) (batch.Job, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	told, err := p.create(c, apply)
+	if hookErr != nil {
+		return batch.Job{}, hookErr
+	}
+	return told, err
+}
+
+// create makes the job, or says what it would have said without making one.
+func (p *Provider) create(c batch.Creation, apply bool) (batch.Job, error) {
+	if apply {
+		if j, err := p.repeated(c); err != nil {
+			return batch.Job{}, err
+		} else if j != nil {
+			return p.answer(j), nil
+		}
+	}
 	p.lastJob++
 	j := &job{
 		id:       fmt.Sprintf("job-%06d", p.lastJob),
@@ -207,19 +258,35 @@ func (p *Provider) Create(ctx context.Context, c batch.Creation) (batch.Job, err
 		status:   "validating",
 		known:    true,
 	}
-	fresh := p.answer(j)
-	if apply {
-		p.accept(j)
+	told := p.answer(j)
+	if !apply {
+		return told, nil
 	}
-	if hookErr != nil {
-		return batch.Job{}, hookErr
+	p.accept(j)
+	p.jobUnder[c.Key] = j
+	if p.o.Settlement == batch.SettleByRepeat {
+		p.end(j, "completed", p.o.Script)
+		told = p.answer(j)
 	}
-	return fresh, nil
+	return told, nil
+}
+
+// repeated is the job that c asks for again, or nil when it asks for a new one.
+func (p *Provider) repeated(c batch.Creation) (*job, error) {
+	j := p.jobUnder[c.Key]
+	switch {
+	case p.o.Settlement != batch.SettleByKey, c.Key == "", j == nil, !p.o.Now().Before(j.created.Add(p.o.Limits.KeyWindow)):
+		return nil, nil
+	case j.fileID != c.FileID, !maps.Equal(j.metadata, c.Metadata):
+		return nil, &batch.Error{Op: string(OpCreate), Kind: batch.Rejected, Code: "idempotency_conflict"}
+	}
+	return j, nil
 }
 
 // accept puts a job into the books and its body to the test.
 func (p *Provider) accept(j *job) {
-	if other := p.jobOver[j.fileID]; other != "" {
+	again := p.o.Settlement == batch.SettleByRepeat // is no breach
+	if other := p.jobOver[j.fileID]; other != "" && !again {
 		p.breach("file %s is the body of %s and %s", j.fileID, other, j.id)
 	}
 	p.jobOver[j.fileID] = j.id
@@ -239,7 +306,7 @@ func (p *Provider) accept(j *job) {
 	for i := range j.items {
 		id := j.items[i].CustomID
 		j.items[i].JobID = j.id
-		if p.accepted[id] {
+		if p.accepted[id] && !again {
 			p.breach("custom id %s is in more than one job", id)
 		}
 		p.accepted[id] = true

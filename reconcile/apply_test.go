@@ -240,7 +240,8 @@ func TestPauseOfApply(t *testing.T) {
 	eachResults(t, func(x *resultTest) {
 		x.consumed(0, 1, "spam")
 		pause := reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseApply, Actor: "anna", Reason: "r"}
-		x.must(x.Pause(t.Context(), x.Clock.Now(), pause))
+		_, err := x.Pause(t.Context(), x.Clock.Now(), pause)
+		x.must(err)
 		x.apply(nothing)
 		if !strings.Contains(x.logs.String(), `"pass":"apply","message":"paused"`) {
 			t.Error("the log says nothing of the pause")

@@ -98,7 +98,7 @@ func TestCheckOpensResolvesAndReopens(t *testing.T) {
 func TestCheckGoesOnWhileApplyIsPaused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.reports(2)
-		if err := b.Pause(t.Context(), b.Clock.Now(), reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseApply, Actor: "anna", Reason: "r"}); err != nil {
+		if _, err := b.Pause(t.Context(), b.Clock.Now(), reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseApply, Actor: "anna", Reason: "r"}); err != nil {
 			t.Fatal(err)
 		}
 		b.Clock.Advance(49 * time.Hour)

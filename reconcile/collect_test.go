@@ -188,7 +188,7 @@ func TestCollectLeavesAPausedPolicyAndGoesOn(t *testing.T) {
 				b.policy = usual
 				works := b.reports(1)
 				pause := reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a test"}
-				if err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
+				if _, err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
 					t.Fatal(err)
 				}
 				b.wantTally("paused", b.collect(), reconcile.Tally{Seen: 1, Moved: 1, Failed: 1})

@@ -137,7 +137,7 @@ func meaningOf(name string) string {
 // brake pauses dispatch to an account and says why.
 func (r *Reconciler) brake(ctx context.Context, now time.Time, kind EventKind, account, detail string) error {
 	scope := "account:" + account
-	if err := r.Store.Pause(ctx, now, Pause{Scope: scope, Stage: PauseDispatch, Actor: "rollcall", Reason: kind.Name}); err != nil {
+	if _, err := r.Store.Pause(ctx, now, Pause{Scope: scope, Stage: PauseDispatch, Actor: "rollcall", Reason: kind.Name}); err != nil {
 		return err
 	}
 	return r.raise(ctx, now, kind, scope, detail)

@@ -31,7 +31,7 @@ func TestRunUntilIdleEndsWhileAnAccountsPollIsPaused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.reports(2)
 		pause := reconcile.Pause{Scope: "account:main", Stage: reconcile.PausePoll, Actor: "anna", Reason: "a test"}
-		if err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
+		if _, err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.untilIdle(nil); err != nil {

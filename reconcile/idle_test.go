@@ -110,7 +110,7 @@ func TestRunUntilIdleEndsWhileApplyIsPaused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.reports(3)
 		pause := reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseApply, Actor: "anna", Reason: "a test"}
-		if err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
+		if _, err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.untilIdle(nil); err != nil {

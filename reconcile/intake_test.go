@@ -264,7 +264,7 @@ func TestIntakeSaysThatItIsPaused(t *testing.T) {
 	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
 		it := newIntakeTest(l)
 		pause := reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseIntake, Actor: "a", Reason: "r"}
-		if err := l.Pause(t.Context(), l.Clock.Now(), pause); err != nil {
+		if _, err := l.Pause(t.Context(), l.Clock.Now(), pause); err != nil {
 			t.Fatal(err)
 		}
 		if tally, err := it.take(t, readReports(t, strings.NewReader(reportLine("a", 1, "x")))); !errors.Is(err, reconcile.ErrPaused) || tally.Answered() != 0 {

@@ -288,7 +288,8 @@ func (s *lieStory) brake() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	s.again("pause", func() error {
-		return s.Pause(ctx, s.Clock.Now(), reconcile.Pause{ID: "pause", Scope: reconcile.ScopeAll, Stage: reconcile.PauseDispatch, Actor: "a person", Reason: "a drill"})
+		_, err := s.Pause(ctx, s.Clock.Now(), reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseDispatch, Actor: "a person", Reason: "a drill"})
+		return err
 	})
 	s.passes(reconcile.PassSubmit)
 	s.again("resume", func() error {

@@ -367,7 +367,7 @@ func TestPollWaitsForAPauseToBeLifted(t *testing.T) {
 		b.sent(1)
 		for _, scope := range []string{"all", "account:main", "policy:p"} {
 			pause := reconcile.Pause{Scope: scope, Stage: reconcile.PausePoll, Actor: "anna", Reason: "a test"}
-			if err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
+			if _, err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
 				t.Fatal(err)
 			}
 			b.wantTally(scope, b.poll(), reconcile.Tally{})

@@ -220,8 +220,10 @@ type GuardStore interface {
 	// ReleaseLease gives a lease up, if it is still held.
 	ReleaseLease(ctx context.Context, l Lease) error
 	// Pause stops a stage within a scope. When it returns, no later
-	// transaction of that stage commits. Again changes nothing.
-	Pause(ctx context.Context, now time.Time, p Pause) error
+	// transaction of that stage commits, and what it lists is all that is out.
+	// Again changes nothing, and gives the pause that stands. ErrRefused for a
+	// scope that the stage does not heed.
+	Pause(ctx context.Context, now time.Time, p Pause) (Paused, error)
 	// Resume lifts a pause; that of dispatch resolves the open BrakeKinds of
 	// the same scope. ErrNotFound.
 	Resume(ctx context.Context, now time.Time, scope string, stage PausedStage, actor, reason string) error

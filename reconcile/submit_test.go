@@ -727,7 +727,7 @@ func TestSubmitWaitsForAPauseToBeLifted(t *testing.T) {
 			b.reports(1)
 			b.collect()
 			pause := reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a test"}
-			if err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
+			if _, err := b.Pause(t.Context(), b.Clock.Now(), pause); err != nil {
 				t.Fatal(err)
 			}
 			b.wantTally(scope+" is paused", b.submit(), reconcile.Tally{})

@@ -14,7 +14,8 @@ import (
 // pauseOnce writes one audited transaction.
 func pauseOnce(t *testing.T, l *sqltest.Ledger, scope string) error {
 	t.Helper()
-	return l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "r"})
+	_, err := l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "r"})
+	return err
 }
 
 func TestF47TokensOfCommittedTransactionsAreFound(t *testing.T) {

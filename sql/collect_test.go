@@ -239,7 +239,7 @@ func TestPausedOrRevokedPlansNothing(t *testing.T) {
 		p.pending("w", nil)
 		for _, scope := range []string{"all", "account:main", "policy:p"} {
 			pause := reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "a", Reason: "r"}
-			if err := p.Pause(t.Context(), p.Clock.Now(), pause); err != nil {
+			if _, err := p.Pause(t.Context(), p.Clock.Now(), pause); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := p.add("j", true, "w"); !errors.Is(err, reconcile.ErrPaused) {

@@ -37,7 +37,7 @@ func TestCollisionIsTriedAgain(t *testing.T) {
 				}
 				return commit()
 			}})
-			err := l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: "all", Stage: reconcile.PauseApply, Actor: "a", Reason: "r"})
+			_, err := l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: "all", Stage: reconcile.PauseApply, Actor: "a", Reason: "r"})
 			if (err != nil) != tc.fails || commits != tc.want {
 				t.Errorf("%d commits, %v", commits, err)
 			}

@@ -36,6 +36,12 @@ var pauseActiveSQL string
 //go:embed query/pause_insert.sql
 var pauseInsertSQL string
 
+//go:embed query/pause_get.sql
+var pauseGetSQL string
+
+//go:embed query/pause_out.sql
+var pauseOutSQL string
+
 //go:embed query/pause_lift.sql
 var pauseLiftSQL string
 
@@ -132,32 +138,102 @@ func (t *tx) gate(ctx context.Context, stage reconcile.PausedStage, scopes ...st
 	return nil
 }
 
-// Pause implements reconcile.GuardStore.
-func (s *Store) Pause(ctx context.Context, now time.Time, p reconcile.Pause) error {
+// pauseListed is how many submissions, and how many jobs, a pause lists.
+const pauseListed = 10
+
+// Pause implements reconcile.GuardStore. Once the gate is locked, every intent
+// of the stage is committed and seen, or waits and will see the pause: what is
+// read behind it is exact.
+func (s *Store) Pause(ctx context.Context, now time.Time, p reconcile.Pause) (reconcile.Paused, error) {
 	kind, _, _ := strings.Cut(p.Scope, ":")
 	if !slices.Contains(reconcile.PauseScopes(p.Stage), kind) {
-		return fmt.Errorf("a pause of %s for %q would stop nothing: %w", p.Stage, p.Scope, reconcile.ErrRefused)
+		return reconcile.Paused{}, fmt.Errorf("a pause of %s for %q would stop nothing: %w", p.Stage, p.Scope, reconcile.ErrRefused)
 	}
-	return s.write(ctx, "pause", func(ctx context.Context, t *tx) error {
-		var f int64
-		if err := t.GetContext(ctx, &f, s.dialect.locked(gateReadSQL, forUpdate), "gate:"+string(p.Stage)); err != nil {
+	var paused reconcile.Paused
+	err := s.write(ctx, "pause", func(ctx context.Context, t *tx) error {
+		if err := t.lockGate(ctx, p.Stage); err != nil {
 			return err
 		}
 		res, err := t.ExecContext(ctx, pauseInsertSQL, s.newID(), p.Scope, string(p.Stage), p.Actor, p.Reason, micros(now))
 		if err != nil {
 			return err
 		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return err // paused already
+		set, err := res.RowsAffected()
+		if err != nil {
+			return err
 		}
-		t.audit("pause", p.Scope+" "+string(p.Stage), fmt.Sprintf("by %s: %s", p.Actor, p.Reason))
+		if set > 0 {
+			t.audit("pause", p.Scope+" "+string(p.Stage), fmt.Sprintf("by %s: %s", p.Actor, p.Reason))
+		}
+		if paused, err = t.paused(ctx, p.Scope, p.Stage); err != nil {
+			return err
+		}
+		paused.Already = set == 0
 		return nil
 	})
+	if err != nil {
+		return reconcile.Paused{}, err
+	}
+	return paused, nil
 }
 
-// Resume implements reconcile.GuardStore.
+// lockGate keeps every other pause of a stage, and whatever passes its gate,
+// waiting until the transaction ends.
+func (t *tx) lockGate(ctx context.Context, stage reconcile.PausedStage) error {
+	var f int64
+	if err := t.GetContext(ctx, &f, t.store.dialect.locked(gateReadSQL, forUpdate), "gate:"+string(stage)); err != nil {
+		return fmt.Errorf("gate %s: %w", stage, err)
+	}
+	return nil
+}
+
+type outRow struct {
+	Sent          int64   `db:"sent"`
+	JobID         string  `db:"job_id"`
+	Items         int64   `db:"item_count"`
+	ProviderJobID *string `db:"provider_job_id"`
+	SubmissionID  *string `db:"submission_id"`
+	SinceUS       int64   `db:"since_us"`
+	DeadlineUS    *int64  `db:"send_deadline_us"`
+	FileID        *string `db:"input_file_id"`
+	Total         int64   `db:"total"`
+}
+
+// paused reads the active pause of a scope and stage, and what is out in it.
+func (t *tx) paused(ctx context.Context, scope string, stage reconcile.PausedStage) (reconcile.Paused, error) {
+	p := reconcile.Paused{Out: []reconcile.UncertainView{}, AtProvider: []reconcile.SentJob{}}
+	var row pauseRow
+	if err := t.GetContext(ctx, &row, pauseGetSQL, scope, string(stage)); err != nil {
+		return p, err
+	}
+	p.Pause = pausesOf([]pauseRow{row})[0]
+	if stage != reconcile.PauseDispatch {
+		return p, nil
+	}
+	var out []outRow
+	if err := t.SelectContext(ctx, &out, pauseOutSQL, scope, pauseListed); err != nil {
+		return p, err
+	}
+	for _, r := range out {
+		if r.Sent == 1 {
+			p.AtProviderTotal = r.Total
+			p.AtProvider = append(p.AtProvider, reconcile.SentJob{JobID: r.JobID, ProviderJobID: orEmpty(r.ProviderJobID), Items: r.Items, SubmittedAt: fromMicros(r.SinceUS)})
+			continue
+		}
+		p.OutTotal = r.Total
+		p.Out = append(p.Out, reconcile.UncertainView{SubmissionID: orEmpty(r.SubmissionID), JobID: r.JobID,
+			IntentAt: fromMicros(r.SinceUS), SendBy: fromNull(r.DeadlineUS), InputFileID: orEmpty(r.FileID)})
+	}
+	return p, nil
+}
+
+// Resume implements reconcile.GuardStore. It waits for a pause that is being
+// set, which would otherwise say that it stands while it is lifted.
 func (s *Store) Resume(ctx context.Context, now time.Time, scope string, stage reconcile.PausedStage, actor, reason string) error {
 	return s.write(ctx, "resume", func(ctx context.Context, t *tx) error {
+		if err := t.lockGate(ctx, stage); err != nil {
+			return err
+		}
 		err := changedOne(t.ExecContext(ctx, pauseLiftSQL, actor, reason, micros(now), scope, string(stage)))
 		if errors.Is(err, reconcile.ErrMoved) {
 			return fmt.Errorf("pause of %s for %s: %w", stage, scope, reconcile.ErrNotFound)

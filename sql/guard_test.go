@@ -40,7 +40,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 			t.Errorf("fence went from %d to %d", first.Fence, second.Fence)
 		}
 		pause := reconcile.Pause{Scope: "all", Stage: reconcile.PausePoll, Actor: "a", Reason: "r"}
-		if err := l.Pause(reconcile.WithLease(ctx, first), now, pause); !errors.Is(err, reconcile.ErrLeaseLost) {
+		if _, err := l.Pause(reconcile.WithLease(ctx, first), now, pause); !errors.Is(err, reconcile.ErrLeaseLost) {
 			t.Errorf("the old holder wrote: %v", err)
 		}
 		if got, err := l.Pauses(ctx); err != nil || len(got) != 0 {
@@ -90,7 +90,7 @@ func TestCommitOfUnknownOutcomeIsReadBack(t *testing.T) {
 						return errors.Join(commit(), lost)
 					}})
 					arm = true
-					err := l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: "all", Stage: reconcile.PauseApply, Actor: "a", Reason: "r"})
+					_, err := l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: "all", Stage: reconcile.PauseApply, Actor: "a", Reason: "r"})
 					if !errors.Is(err, tc.want) {
 						t.Errorf("error %v, want %v", err, tc.want)
 					}

@@ -485,7 +485,7 @@ func TestPausedIntakeWritesNothing(t *testing.T) {
 		p, r := l.Approve(t, sqltest.Policy("forum", 1)), openRaw(t, l.Address)
 		for _, scope := range []string{reconcile.ScopeAll, "policy:forum"} {
 			pause := reconcile.Pause{Scope: scope, Stage: reconcile.PauseIntake, Actor: "a", Reason: "r"}
-			if err := l.Pause(t.Context(), l.Clock.Now(), pause); err != nil {
+			if _, err := l.Pause(t.Context(), l.Clock.Now(), pause); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := l.AcceptReports(t.Context(), l.Clock.Now(), []reconcile.Delivery{delivered(t, l.Keys, p, "a", 1, "x")}); !errors.Is(err, reconcile.ErrPaused) {

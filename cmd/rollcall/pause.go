@@ -74,33 +74,28 @@ type brake struct {
 	stage             reconcile.PausedStage
 }
 
-// brakeCommand makes the command that sets or lifts a brake.
-func (a *app) brakeCommand(use, short, done string, act func(ctx context.Context, d *deployment, now time.Time, b brake) error) *cobra.Command {
+// brakeCommand adds to a command what sets or lifts a brake. act does it and
+// prints what it did.
+func (a *app) brakeCommand(c *cobra.Command, act func(ctx context.Context, d *deployment, now time.Time, b brake) error) *cobra.Command {
 	var scope, stage, by, reason string
-	c := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkBrake(scope, stage, reason); err != nil {
-				return err
-			}
-			d, err := a.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer d.close()
-			if err := checkScope(cmd.Context(), d, scope); err != nil {
-				return err
-			}
-			now, err := d.store.Now(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := act(cmd.Context(), d, now, brake{scope, by, reason, reconcile.PausedStage(stage)}); err != nil {
-				return err
-			}
-			fmt.Fprintf(a.out, "%s of %s %s\n", stage, printable(scope), done)
-			return nil
-		},
+	c.Args = cobra.NoArgs
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkBrake(scope, stage, reason); err != nil {
+			return err
+		}
+		d, err := a.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer d.close()
+		if err := checkScope(cmd.Context(), d, scope); err != nil {
+			return err
+		}
+		now, err := d.store.Now(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return act(cmd.Context(), d, now, brake{scope, by, reason, reconcile.PausedStage(stage)})
 	}
 	c.Flags().StringVar(&scope, "scope", reconcile.ScopeAll, "all, account:NAME or policy:NAME")
 	c.Flags().StringVar(&stage, "stage", string(reconcile.PauseDispatch), "intake, dispatch, poll or apply")
@@ -109,15 +104,87 @@ func (a *app) brakeCommand(use, short, done string, act func(ctx context.Context
 }
 
 func (a *app) pauseCommand() *cobra.Command {
-	return a.brakeCommand("pause", "Stop a stage; when this returns, nothing of it commits any more", "is paused",
-		func(ctx context.Context, d *deployment, now time.Time, b brake) error {
-			return d.store.Pause(ctx, now, reconcile.Pause{Scope: b.scope, Stage: b.stage, Actor: b.by, Reason: b.reason})
-		})
+	c := &cobra.Command{
+		Use:   "pause",
+		Short: "Stop a stage; when this returns, nothing of it commits any more",
+		Long: `Stops a stage for everything, for an account or for a policy, until resume. When this
+returns, nothing of that stage commits any more.
+
+A pause of dispatch lists what is already out and is not stopped by it: submissions
+without an outcome, which may still make a job or have made one, and jobs that the
+provider has. Nothing is cancelled: poll, consume and apply go on with such a job. See
+what was sent where with: rollcall job show JOB. To stop it, cancel it at the provider;
+its items then count as cancelled, and wait until dispatch is resumed.
+
+Pausing again changes nothing; it says since when and by whom the stage is paused, and
+lists what is out by then.`,
+	}
+	return a.jsonFlag(a.brakeCommand(c, func(ctx context.Context, d *deployment, now time.Time, b brake) error {
+		paused, err := d.store.Pause(ctx, now, reconcile.Pause{Scope: b.scope, Stage: b.stage, Actor: b.by, Reason: b.reason})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(paused)
+		}
+		a.printPaused(paused, now)
+		return nil
+	}))
+}
+
+func (a *app) printPaused(p reconcile.Paused, now time.Time) {
+	if p.Already {
+		fmt.Fprintf(a.out, "%s of %s has been paused since %s by %s: %s. Nothing was changed\n",
+			p.Stage, printable(p.Scope), when(p.SetAt), printable(p.Actor), printable(p.Reason))
+	} else {
+		fmt.Fprintf(a.out, "%s of %s is paused\n", p.Stage, printable(p.Scope))
+	}
+	if p.Stage != reconcile.PauseDispatch {
+		return
+	}
+	if p.OutTotal+p.AtProviderTotal == 0 {
+		fmt.Fprintln(a.out, "nothing of it is out")
+		return
+	}
+	fmt.Fprintln(a.out, "already out, and not stopped by this:")
+	for _, s := range p.Out {
+		fmt.Fprintf(a.out, "  submission %s of job %s, begun %s: %s\n", s.SubmissionID, s.JobID, when(s.IntentAt), outWord(s, now))
+	}
+	a.more(p.OutTotal-int64(len(p.Out)), "submission", "submissions")
+	for _, j := range p.AtProvider {
+		fmt.Fprintf(a.out, "  job %s is at the provider as %s since %s, with %s\n",
+			j.JobID, printable(j.ProviderJobID), when(j.SubmittedAt), plural(int(j.Items), "item", "items"))
+	}
+	a.more(p.AtProviderTotal-int64(len(p.AtProvider)), "job at the provider", "jobs at the provider")
+	fmt.Fprintln(a.out, "nothing is cancelled; to see what was sent where: rollcall job show JOB")
+}
+
+// outWord says what may still come of a submission without an outcome.
+func outWord(s reconcile.UncertainView, now time.Time) string {
+	switch {
+	case now.Before(s.SendBy):
+		return "it may still make a job until " + when(s.SendBy)
+	case s.InputFileID == "":
+		return "its process ended before it asked for a job"
+	default:
+		return "nobody knows whether the provider has its job"
+	}
+}
+
+// more says how many are not listed.
+func (a *app) more(n int64, one, many string) {
+	if n > 0 {
+		fmt.Fprintf(a.out, "  and %s more\n", plural(int(n), one, many))
+	}
 }
 
 func (a *app) resumeCommand() *cobra.Command {
-	return a.brakeCommand("resume", "Lift a pause", "goes on",
-		func(ctx context.Context, d *deployment, now time.Time, b brake) error {
-			return d.store.Resume(ctx, now, b.scope, b.stage, b.by, b.reason)
-		})
+	c := &cobra.Command{Use: "resume", Short: "Lift a pause"}
+	return a.brakeCommand(c, func(ctx context.Context, d *deployment, now time.Time, b brake) error {
+		if err := d.store.Resume(ctx, now, b.scope, b.stage, b.by, b.reason); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "%s of %s goes on\n", b.stage, printable(b.scope))
+		return nil
+	})
 }

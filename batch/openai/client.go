@@ -33,7 +33,10 @@ type Client struct {
 	frame atomic.Pointer[frame] // of the classifier last rendered
 }
 
-var _ batch.Provider = (*Client)(nil)
+var (
+	_ batch.Inventory = (*Client)(nil)
+	_ batch.Inspector = (*Client)(nil)
+)
 
 const (
 	// maxAnswer bounds a JSON answer. The longest is a job with its faults, of

@@ -190,6 +190,26 @@ func (p *pairs) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
+// flag is true or false.
+type flag struct {
+	v   bool
+	set bool
+	odd bool // given, not null, and neither
+}
+
+func (f *flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case jsontext.KindTrue:
+		f.v, f.set = true, true
+	case jsontext.KindFalse:
+		f.set = true
+	case jsontext.KindNull:
+	default:
+		f.odd = true
+	}
+	return dec.SkipValue()
+}
+
 // yes is true for the literal true and nothing else.
 type yes bool
 

@@ -11,9 +11,12 @@ import (
 
 // wireFile is a File object.
 type wireFile struct {
-	ID      str `json:"id"`
-	Bytes   num `json:"bytes"`
-	Deleted yes `json:"deleted"`
+	ID        str     `json:"id"`
+	Bytes     num     `json:"bytes"`
+	CreatedAt instant `json:"created_at"`
+	Filename  str     `json:"filename"`
+	Purpose   str     `json:"purpose"`
+	Deleted   yes     `json:"deleted"`
 }
 
 // wireJob is a Batch object.
@@ -23,6 +26,7 @@ type wireJob struct {
 	InputFileID  str             `json:"input_file_id"`
 	OutputFileID str             `json:"output_file_id"`
 	ErrorFileID  str             `json:"error_file_id"`
+	CreatedAt    instant         `json:"created_at"`
 	ExpiresAt    instant         `json:"expires_at"`
 	Counts       obj[wireCounts] `json:"request_counts"`
 	Errors       obj[wireFaults] `json:"errors"`
@@ -121,10 +125,18 @@ func (e echo) confirms(cr batch.Creation) (code string, ok bool) {
 }
 
 // parseJob reads a Batch object.
-// A body without an id or a status is no job, whatever else it holds.
 func parseJob(body []byte) (job batch.Job, told echo, err error) {
 	var w wireJob
-	if json.Unmarshal(body, &w) != nil || !safeID(w.ID.v) || w.Status.v == "" {
+	if json.Unmarshal(body, &w) != nil {
+		return batch.Job{}, echo{}, errShape
+	}
+	return jobOf(&w)
+}
+
+// jobOf is the job that an object stands for. One without an id or a status is
+// no job, whatever else it holds.
+func jobOf(w *wireJob) (job batch.Job, told echo, err error) {
+	if !safeID(w.ID.v) || w.Status.v == "" {
 		return batch.Job{}, echo{}, errShape
 	}
 	job = batch.Job{
@@ -171,7 +183,7 @@ func phase(status string) (p batch.Phase, known bool) {
 
 // files leaves out an id that is absent, null or empty. An id that is there
 // but cannot be used is an error: leaving it out would lose its results.
-func files(w wireJob) ([]batch.ResultFile, error) {
+func files(w *wireJob) ([]batch.ResultFile, error) {
 	var out []batch.ResultFile
 	for _, f := range []struct {
 		channel batch.Channel

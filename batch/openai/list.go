@@ -1,0 +1,143 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"rollcall/batch"
+)
+
+const (
+	// maxListing bounds a page of a list; 100 jobs, each with many faults.
+	maxListing = 16 << 20
+	// maxEntries is the most that any list may give, for a server that does not
+	// obey the limit that it is asked for.
+	maxEntries = 10_000
+)
+
+var errList = errors.New("the list contradicts itself")
+
+// listing is a page of a list of W, of which T is kept.
+type listing[W, T any] struct {
+	Object  str           `json:"object"`
+	Data    entries[W, T] `json:"data"`
+	LastID  str           `json:"last_id"`
+	HasMore flag          `json:"has_more"`
+}
+
+// entries are the elements of a page. Each is turned into what is kept of it
+// before the next is read, so that a long page costs little. What cannot be
+// read is an error and never left out: it would be taken for absent.
+type entries[W, T any] struct {
+	read func(*W) (id string, v T, shown bool, err error)
+
+	v    []T
+	set  bool
+	n    int    // elements, shown or not
+	last string // id of the last element
+}
+
+func (e *entries[W, T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindBeginArray {
+		return errShape
+	}
+	e.set = true
+	seen := map[string]bool{}
+	return eachElement(dec, func(i int) error {
+		var w obj[W]
+		if i == maxEntries {
+			return errShape
+		}
+		if err := json.UnmarshalDecode(dec, &w); err != nil {
+			return err
+		}
+		id, v, shown, err := e.read(&w.v)
+		if err != nil || !w.set || seen[id] {
+			return errShape
+		}
+		seen[id] = true
+		e.n, e.last = i+1, id
+		if shown {
+			e.v = append(e.v, v)
+		}
+		return nil
+	})
+}
+
+// next is the cursor behind a page of which asked elements were wanted, or ""
+// at the end of the list.
+func (l *listing[W, T]) next(after string, asked int) (string, error) {
+	switch {
+	case !l.Data.set, l.HasMore.odd, l.Object.set && l.Object.v != "list":
+		return "", errShape
+	case l.HasMore.set && !l.HasMore.v, !l.HasMore.set && l.Data.n < asked:
+		return "", nil
+	case l.Data.n == 0, l.Data.last == after, l.LastID.odd, l.LastID.v != "" && l.LastID.v != l.Data.last:
+		return "", errList
+	}
+	return l.Data.last, nil
+}
+
+// pager is a listing of whatever type.
+type pager interface {
+	next(after string, asked int) (string, error)
+}
+
+// list reads one page, as it comes in.
+func (c *Client) list(ctx context.Context, op, path string, query url.Values, after string, asked int, page pager) (next string, err error) {
+	if after != "" {
+		if !safeID(after) {
+			return "", &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
+		}
+		query.Set("after", after)
+	}
+	query.Set("limit", strconv.Itoa(asked))
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
+	defer cancel()
+	req := c.request(ctx, http.MethodGet, path, nil)
+	req.URL.RawQuery = query.Encode()
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.wire.Do(req, maxListing)
+	if err != nil {
+		return "", &batch.Error{Op: op, Kind: readFault(err), Cause: err}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		resp.Body = io.NopCloser(io.LimitReader(resp.Body, maxAnswer))
+		return "", c.read(resp).fault(op, readKind)
+	}
+	body := &tapped{r: resp.Body}
+	err = json.UnmarshalRead(body, page)
+	switch {
+	case body.err != nil:
+		return "", c.meta(resp).error(op, readFault(body.err), body.err)
+	case err != nil: // it may quote the answer
+		return "", c.meta(resp).error(op, batch.BadAnswer, errShape)
+	}
+	if next, err = page.next(after, asked); err != nil {
+		return "", c.meta(resp).error(op, batch.BadAnswer, err)
+	}
+	return next, nil
+}
+
+// tapped remembers why reading ended early: a decoder's error does not tell a
+// broken connection from broken JSON.
+type tapped struct {
+	r   io.Reader
+	err error
+}
+
+func (t *tapped) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if err != nil && err != io.EOF {
+		t.err = err
+	}
+	return n, err
+}

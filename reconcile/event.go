@@ -83,18 +83,31 @@ var (
 		"a job could not be handed over to the provider several times in a row; it is tried again with growing waits",
 		"check the provider's status, the account's base_url and the network; to see the last answers, run: rollcall job show JOB" +
 			"; the finding closes by itself once a submission is accepted"}
+	EventSurplusJob = EventKind{"surplus_job", Warning,
+		"an account holds a job that no submission stands for; it is cancelled and its files are deleted, and nothing of it is used",
+		"find out who sent it: a process that was stopped for long while another took over, or a copy of this deployment" + thenResolve}
+	EventSurplusFile = EventKind{"surplus_file", Notice,
+		"an account held a request file that no job uses, which a process left that was ended in between; it is deleted",
+		"nothing must be done" + thenResolve}
+	EventLedgerRewound = EventKind{"ledger_rewound", Critical,
+		"the ledger is older than what is known of it elsewhere: a copy was restored, or a fail-over lost commits; dispatch and apply are paused, since what it takes for unsent may have been sent",
+		"see what is missing, with: rollcall doctor; deliver again what came in since the copy was made; adopt what was sent, with: rollcall recover; " +
+			"then run: rollcall resume --scope all --stage apply --reason \"…\"; then run: rollcall resume --scope all --stage dispatch --reason \"…\" (it closes this finding)"}
 )
 
 // EventKinds lists every event.
 func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
 		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
-		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent}
+		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
+		EventSurplusJob, EventSurplusFile, EventLedgerRewound}
 }
 
-// BrakeKinds are the events with which dispatch to an account is paused. Their
-// subject is the pause's scope, and resuming dispatch there is their answer.
-func BrakeKinds() []EventKind { return []EventKind{EventAccountDenied, EventOutOfCredit} }
+// BrakeKinds are the events with which dispatch is paused. Their subject is the
+// pause's scope, and resuming dispatch there is their answer.
+func BrakeKinds() []EventKind {
+	return []EventKind{EventAccountDenied, EventOutOfCredit, EventLedgerRewound}
+}
 
 func (k EventKind) event(subject, detail string) Event {
 	return Event{Name: k.Name, Subject: subject, Severity: k.Severity, Detail: detail}

@@ -86,6 +86,7 @@ type Intent struct {
 	SubmissionID string // short and random; the second half of every custom id
 	JobID        string
 	Account      batch.Account
+	Alone        bool      // only if no other submission to this account is open
 	SendBy       time.Time // after this instant no one may still be sending
 	// Manifest begins a digest that the store feeds with "work id, revision" of
 	// every line in order; its sum becomes part of the intent. It is called once
@@ -125,6 +126,17 @@ type Upload struct {
 	BodyMAC      string
 }
 
+// SubmissionOutcome is how a submission ended.
+type SubmissionOutcome string
+
+// The outcomes. A submission without one is open.
+const (
+	SubmissionAccepted     SubmissionOutcome = "accepted"      // the provider has the job
+	SubmissionRejected     SubmissionOutcome = "rejected"      // provably refused, or never asked for
+	SubmissionProvenAbsent SubmissionOutcome = "proven_absent" // found not to be there, by evidence
+	SubmissionAbandoned    SubmissionOutcome = "abandoned"     // given up: a repeat does no harm, or an operator says so
+)
+
 // Acceptance closes a submission: the provider has the job.
 type Acceptance struct {
 	SubmissionID  string
@@ -132,6 +144,7 @@ type Acceptance struct {
 	Status        string
 	NextPoll      time.Time
 	Expires       time.Time
+	Evidence      string // "" for "job ID", the provider's answer to the create
 }
 
 // Rejection closes a submission: the provider provably has no job of it.

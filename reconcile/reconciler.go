@@ -20,16 +20,18 @@ type PassName string
 // The passes, in the order of the pipeline.
 const (
 	PassCollect PassName = "collect"
+	PassResolve PassName = "resolve"
 	PassSubmit  PassName = "submit"
 	PassPoll    PassName = "poll"
 	PassConsume PassName = "consume"
 	PassApply   PassName = "apply"
+	PassSweep   PassName = "sweep"
 	PassCheck   PassName = "check"
 )
 
 // Passes lists every pass in the order of the pipeline.
 func Passes() []PassName {
-	return []PassName{PassCollect, PassSubmit, PassPoll, PassConsume, PassApply, PassCheck}
+	return []PassName{PassCollect, PassResolve, PassSubmit, PassPoll, PassConsume, PassApply, PassSweep, PassCheck}
 }
 
 // Tally is what one run of a pass did. A row that was put off is counted in
@@ -65,6 +67,11 @@ type Settings struct {
 	InputExpiry  time.Duration // asked for uploaded files; 0 for the provider's default
 	OutputExpiry time.Duration // asked for result files
 
+	ResolveFirst time.Duration // wait after the first look for the job of an uncertain submission; it doubles
+	ResolveMax   time.Duration // longest such wait
+	AbsentAfter  time.Duration // behind its send deadline a job that no list shows may be absent: longer than a request may take
+	SweepWindow  time.Duration // how far back an account's list of jobs is read
+
 	PollFirst  time.Duration // shortest wait between two looks at a job
 	PollMax    time.Duration // longest wait
 	RetryCap   time.Duration // a provider's Retry-After counts up to this
@@ -93,6 +100,7 @@ func DefaultSettings() Settings {
 		JobItems: 50_000, JobBytes: 190_000_000, JobTokens: 10_000_000, ItemTokens: 100_000, BytesPerToken: 3,
 		JobsPerRun: 100,
 		SendWithin: 15 * time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
+		ResolveFirst: 30 * time.Second, ResolveMax: 10 * time.Minute, AbsentAfter: 11 * time.Minute, SweepWindow: 30 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
 		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
 		ItemRetry:      10 * time.Minute,
@@ -110,6 +118,7 @@ type Reconciler struct {
 	Now      func(ctx context.Context) (time.Time, error)
 	Uptime   func() time.Duration // this process's monotonic clock, which nobody can set
 	Rand     io.Reader            // for submission ids and jitter
+	Witness  Witness              // remembers the ledger outside of it; nil for none
 	Log      zerolog.Logger
 	Settings Settings
 	Holder   string        // names this process in leases
@@ -126,8 +135,8 @@ type Reconciler struct {
 // left alone: ErrHeld.
 func (r *Reconciler) Run(ctx context.Context, name PassName) (Tally, error) {
 	pass, ok := map[PassName]func(context.Context, time.Time) (Tally, error){
-		PassCollect: r.Collect, PassSubmit: r.Submit, PassPoll: r.Poll,
-		PassConsume: r.Consume, PassApply: r.Apply, PassCheck: r.Check,
+		PassCollect: r.Collect, PassResolve: r.Resolve, PassSubmit: r.Submit, PassPoll: r.Poll,
+		PassConsume: r.Consume, PassApply: r.Apply, PassSweep: r.Sweep, PassCheck: r.Check,
 	}[name]
 	if !ok {
 		return Tally{}, fmt.Errorf("there is no pass %q", name)

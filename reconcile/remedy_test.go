@@ -15,10 +15,11 @@ import (
 // told with, so that it can be copied.
 var commands = map[string]string{
 	"demo": "", "init": "", "migrate": "", "config check": "", "sandbox": "", "intake": `\S+`,
-	"run": "(collect|submit|poll|consume|apply|check)", "check": "", "status": "", "explain": "ID", "jobs": "", "job show": `\S+`,
+	"run": "(collect|resolve|submit|poll|consume|apply|sweep|check)", "check": "", "status": "", "explain": "ID", "jobs": "", "job show": `\S+`,
 	"findings": "", "findings resolve": `ID --reason "…"`, "policy list": "", "policy approve": `NAME --reason "…"`,
-	"pause":   `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
-	"resume":  `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
+	"pause":  `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
+	"resume": `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
+	"doctor": "", "recover": "", "job inspect": `\S+`, "job resolve": `\S+`, "serve": "",
 	"version": "", "completion": `\S+`,
 }
 
@@ -45,6 +46,8 @@ func TestRemediesNameCommandsThatExist(t *testing.T) {
 			checkCommands(t, e.Remedy)
 			var ends string
 			switch {
+			case e.Name == "ledger_rewound":
+				ends = `rollcall resume --scope all --stage dispatch --reason "…" (it closes this finding)`
 			case slices.Contains(reconcile.BrakeKinds(), e):
 				ends = `rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
 			case e.Name == "job_not_sent":

@@ -37,6 +37,16 @@ func submitWait(s *Settings, attempt int64, retryAfter time.Duration) time.Durat
 	return max(min(wait, longest), min(retryAfter, s.RetryCap))
 }
 
+// lookWait is the wait after a look for the job of an uncertain submission that
+// found none: it doubles with each look, between ResolveFirst and ResolveMax.
+func lookWait(s *Settings, looks int64) time.Duration {
+	wait := s.ResolveFirst
+	for ; looks > 0 && wait < s.ResolveMax; looks-- {
+		wait *= 2
+	}
+	return max(s.ResolveFirst, min(wait, s.ResolveMax))
+}
+
 // jitter is a random duration below limit. Without random bytes it is 0:
 // spreading is a courtesy, not a need.
 func jitter(random io.Reader, limit time.Duration) time.Duration {

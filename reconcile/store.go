@@ -27,6 +27,9 @@ var (
 	ErrPaused = errors.New("paused")
 	// ErrNotApproved: the policy version is not approved, or no longer.
 	ErrNotApproved = errors.New("policy version is not approved")
+	// ErrOccupied: another submission to the same account is open, and the account
+	// takes one at a time.
+	ErrOccupied = errors.New("the account has another submission of unknown outcome")
 	// ErrHeld: another holder has the lease.
 	ErrHeld = errors.New("another process has the lease")
 	// ErrLeaseLost: the lease was taken over; the holder must stop.
@@ -47,6 +50,7 @@ type Store interface {
 	PollStore
 	ConsumeStore
 	ApplyStore
+	AccountStore
 	CheckStore
 	PolicyStore
 	GuardStore

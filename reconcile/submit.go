@@ -26,6 +26,10 @@ func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
 	if err := r.closeUnsent(ctx, now); err != nil {
 		return Tally{}, err
 	}
+	// Before anything is sent: a ledger that was put back takes for unsent what was sent.
+	if err := r.VerifyWitness(ctx, now); err != nil {
+		return Tally{}, err
+	}
 	jobs, err := r.Store.ReadyJobs(ctx, now, r.Settings.JobsPerRun)
 	if err != nil {
 		return Tally{}, err
@@ -90,7 +94,7 @@ func stops(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, errBoundary, errQuestion, errNotSent, errUncertain} {
+	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, ErrOccupied, errBoundary, errQuestion, errNotSent, errUncertain} {
 		if errors.Is(err, known) {
 			return false
 		}
@@ -120,6 +124,7 @@ type sending struct {
 	job     Job
 	policy  *PolicyVersion
 	account batch.Provider
+	ledger  LedgerIdentity
 	sub     Submission
 	began   time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
 	fileID  string        // the uploaded input, once there is one
@@ -135,7 +140,7 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	}
 	s, err := r.begin(ctx, now, job)
 	switch {
-	case errors.Is(err, errBoundary), errors.Is(err, ErrNotApproved):
+	case errors.Is(err, errBoundary), errors.Is(err, ErrNotApproved), errors.Is(err, ErrOccupied):
 		return false, errors.Join(err, r.Store.DelaySubmit(ctx, job.ID, now.Add(r.Settings.SubmitRetry)))
 	case err != nil:
 		return false, err
@@ -143,6 +148,9 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	// The intent is committed and nothing has left. If the process dies here,
 	// closeUnsent closes the submission once its deadline has passed.
 	crashpoint.Hit(crashpoint.SubmitIntent)
+	if err := s.witness(ctx); err != nil {
+		return false, err
+	}
 	if err := s.upload(ctx); err != nil {
 		return false, err
 	}
@@ -188,7 +196,11 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 	if err != nil {
 		return nil, err
 	}
-	s := &sending{r: r, job: job, policy: &policy, account: account, began: r.Uptime()}
+	ledger, err := r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &sending{r: r, job: job, policy: &policy, account: account, ledger: ledger, began: r.Uptime()}
 	manifest := func() hash.Hash {
 		h := r.Keys.NewMAC(keyring.Manifest)
 		fmt.Fprintf(h, "%s\n", policy.SpecMAC) // what is asked, then about what
@@ -196,11 +208,26 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 	}
 	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{
 		SubmissionID: id, JobID: job.ID, Account: account.Account(), SendBy: now.Add(r.Settings.SendWithin), Manifest: manifest,
+		// Where a job carries no reference, two that are looked for at once could not be told apart.
+		Alone: account.Settlement() == batch.SettleByResults,
 	})
 	if err != nil {
 		return nil, err // also when the commit is unknown: only a committed intent permits to send
 	}
 	return s, nil
+}
+
+// witness notes the intent outside of the ledger, before anything leaves: a copy
+// of the ledger from before it is then known to be one.
+func (s *sending) witness(ctx context.Context) error {
+	if s.r.Witness == nil {
+		return nil
+	}
+	if err := s.r.Witness.NoteIntent(ctx, s.ledger, s.sub); err != nil {
+		s.r.Log.Error().Err(err).Str("job_id", s.job.ID).Msg("the witness file could not be written, so nothing is sent")
+		return s.refuse(ctx, unsent("the witness file could not be written"))
+	}
+	return nil
 }
 
 // upload hands the request body over and notes the file's id. No job exists
@@ -218,7 +245,7 @@ func (s *sending) upload(ctx context.Context) error {
 	body := s.r.Keys.NewMAC(keyring.Body)
 	var renderErr error
 	s.fileID, err = s.account.Upload(uploading, batch.Input{
-		Name: fmt.Sprintf("rollcall-%s-%s.jsonl", s.job.ID, s.sub.ID), Size: size, Expiry: s.r.Settings.InputExpiry,
+		Name: s.ledger.fileName(s.job.ID, s.sub.ID), Size: size, Expiry: s.r.Settings.InputExpiry,
 		Write: func(w io.Writer) error {
 			_, renderErr = s.render(uploading, io.MultiWriter(leaving{w, &s.left}, body), func(lines int64) { s.r.progress(PassSubmit, lines, s.sub.Lines) })
 			return renderErr
@@ -275,7 +302,8 @@ func (s *sending) create(ctx context.Context) error {
 	defer cancel()
 	answer, err := s.account.Create(creating, batch.Creation{
 		FileID:       s.fileID,
-		Metadata:     map[string]string{"rc_job": s.job.ID, "rc_submission": s.sub.ID, "rc_manifest": s.sub.Manifest},
+		Key:          s.sub.ID,
+		Metadata:     s.ledger.metadata(s.sub),
 		OutputExpiry: s.r.Settings.OutputExpiry,
 	})
 	// The provider may have the job, and the ledger does not know its id.

@@ -79,11 +79,15 @@ func TestSubmitSendsEachTextOnce(t *testing.T) {
 		for _, w := range works {
 			fmt.Fprintf(manifest, "%s\n1\n", w)
 		}
-		want := map[string]string{"rc_job": job, "rc_submission": sub, "rc_manifest": fmt.Sprintf("%x", manifest.Sum(nil))}
+		ledger, err := b.LedgerIdentity(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"rc_ledger": ledger.LedgerID, "rc_generation": "1", "rc_job": job, "rc_submission": sub, "rc_manifest": fmt.Sprintf("%x", manifest.Sum(nil))}
 		if got := jobs[0].Metadata; fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("metadata %v, want %v", got, want)
 		}
-		if got := b.inputs(); !slices.Equal(got, []string{fmt.Sprintf("rollcall-%s-%s.jsonl", job, sub)}) {
+		if got := b.inputs(); !slices.Equal(got, []string{fmt.Sprintf("rollcall_%s_%s_%s.jsonl", ledger.LedgerID, job, sub)}) {
 			t.Errorf("files %v", got)
 		}
 		b.want("what was noted", `SELECT s.input_file_id || ' ' || s.manifest_mac || ' ' || CAST(s.line_count AS TEXT) || ' ' || s.account || ' ' || j.account

@@ -148,8 +148,9 @@ func (s *Store) CreateLedger(ctx context.Context, now time.Time, keys *keyring.R
 // database without a ledger.
 func (s *Store) VerifyKeyring(ctx context.Context, keys *keyring.Ring) error {
 	var row struct {
-		LedgerID string `db:"ledger_id"`
-		KeyCheck string `db:"key_check"`
+		LedgerID   string `db:"ledger_id"`
+		Generation int64  `db:"generation"`
+		KeyCheck   string `db:"key_check"`
 	}
 	err := s.ro.GetContext(ctx, &row, ledgerGetSQL)
 	if errors.Is(err, errNoRows) {

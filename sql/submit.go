@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/hex"
@@ -50,6 +51,9 @@ var itemRequestPageSQL string
 
 //go:embed query/submission_count.sql
 var submissionCountSQL string
+
+//go:embed query/submission_count_account.sql
+var submissionCountAccountSQL string
 
 //go:embed query/submission_insert.sql
 var submissionInsertSQL string
@@ -151,6 +155,9 @@ func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.In
 			return fmt.Errorf("job %s has a submission of unknown outcome: %w", in.JobID, reconcile.ErrMoved)
 		}
 		sub.Attempt = had.Attempts + 1
+		if err := t.alone(ctx, in); err != nil {
+			return err
+		}
 		var err error
 		if sub.Lines, err = t.settleLines(ctx, now, in.JobID); err != nil {
 			return err
@@ -168,6 +175,26 @@ func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.In
 		return reconcile.Submission{}, fmt.Errorf("job %s: %w", in.JobID, reconcile.ErrAbandoned)
 	}
 	return sub, nil
+}
+
+// alone refuses an intent that must be its account's only open one while there
+// is another. Such intents wait for each other at a gate row of their own.
+func (t *tx) alone(ctx context.Context, in reconcile.Intent) error {
+	if !in.Alone {
+		return nil
+	}
+	var f int64
+	if err := t.GetContext(ctx, &f, t.store.dialect.locked(gateReadSQL, forUpdate), "gate:alone"); err != nil {
+		return err
+	}
+	var open int
+	if err := t.GetContext(ctx, &open, submissionCountAccountSQL, in.Account.Fingerprint); err != nil {
+		return err
+	}
+	if open > 0 {
+		return fmt.Errorf("account %s: %w", in.Account.Name, reconcile.ErrOccupied)
+	}
+	return nil
 }
 
 // settleLines drops the members that are not wanted any more and numbers the
@@ -315,7 +342,7 @@ func (t *tx) closeSubmission(ctx context.Context, now time.Time, c closing) (row
 // RecordAccepted implements reconcile.SubmitStore.
 func (s *Store) RecordAccepted(ctx context.Context, now time.Time, a reconcile.Acceptance) error {
 	return s.write(ctx, "record accepted", func(ctx context.Context, t *tx) error {
-		row, job, closed, err := t.closeSubmission(ctx, now, closing{a.SubmissionID, "accepted", "job " + a.ProviderJobID, true})
+		row, job, closed, err := t.closeSubmission(ctx, now, closing{a.SubmissionID, "accepted", cmp.Or(a.Evidence, "job "+a.ProviderJobID), true})
 		if err != nil {
 			return err
 		}

@@ -129,8 +129,9 @@ func readDecisions(ctx context.Context, tx *sqlx.Tx, now time.Time) (d reconcile
 
 func readOverviewCounts(ctx context.Context, tx *sqlx.Tx, o *reconcile.Overview) error {
 	var id struct {
-		LedgerID string `db:"ledger_id"`
-		KeyCheck string `db:"key_check"`
+		LedgerID   string `db:"ledger_id"`
+		Generation int64  `db:"generation"`
+		KeyCheck   string `db:"key_check"`
 	}
 	if err := tx.GetContext(ctx, &id, ledgerGetSQL); err != nil && !errors.Is(err, errNoRows) {
 		return err

@@ -15,6 +15,10 @@ const (
 	SubmitFileNoted   = "submit.file_noted"   // the file's id is committed, no job is asked for
 	SubmitCreated     = "submit.created"      // the provider has the job, we have not noted its id
 	SubmitAccepted    = "submit.accepted"     // the job's id is committed
+	ResolveFound      = "resolve.found"       // the provider's list shows the job, we have not noted its id
+	ResolveAccepted   = "resolve.accepted"    // the job's id is committed
+	ResolveFenced     = "resolve.fenced"      // the input file is deleted, we have not noted it
+	ResolveAbsent     = "resolve.absent"      // the submission is closed, the job may be sent again
 	PollClaimed       = "poll.claimed"        // the next poll is committed, nothing is asked
 	PollAnswered      = "poll.answered"       // the provider answered, nothing is noted
 	PollEnded         = "poll.ended"          // the job is committed as ended
@@ -23,6 +27,8 @@ const (
 	ConsumeJudged     = "consume.judged"      // some items are judged
 	ConsumeFinished   = "consume.finished"    // the job is committed as consumed
 	ApplyRecorded     = "apply.recorded"      // some records and markers are committed
+	SweepNoted        = "sweep.noted"         // a surplus object is on record, nothing is done about it
+	SweepDeleted      = "sweep.deleted"       // it is gone, we have not noted it
 	CheckFindingsOpen = "check.findings_open" // findings of one invariant are committed
 )
 
@@ -30,6 +36,7 @@ const (
 func Points() []string {
 	return []string{
 		IntakeAccepted, CollectPlanned, CollectReady, SubmitIntent, SubmitUploaded, SubmitFileNoted, SubmitCreated, SubmitAccepted,
-		PollClaimed, PollAnswered, PollEnded, ConsumeStaged, ConsumeWhole, ConsumeJudged, ConsumeFinished, ApplyRecorded, CheckFindingsOpen,
+		ResolveFound, ResolveAccepted, ResolveFenced, ResolveAbsent,
+		PollClaimed, PollAnswered, PollEnded, ConsumeStaged, ConsumeWhole, ConsumeJudged, ConsumeFinished, ApplyRecorded, SweepNoted, SweepDeleted, CheckFindingsOpen,
 	}
 }

@@ -1,2 +1,2 @@
 -- The ledger's identity.
-SELECT ledger_id, key_check FROM ledger WHERE one = 1
+SELECT ledger_id, generation, key_check FROM ledger WHERE one = 1

@@ -449,4 +449,4 @@ END $$;
 CREATE TRIGGER audit_events_no_change BEFORE UPDATE OR DELETE ON audit_events FOR EACH ROW EXECUTE FUNCTION audit_events_append_only();
 CREATE TRIGGER audit_events_no_truncate BEFORE TRUNCATE ON audit_events FOR EACH STATEMENT EXECUTE FUNCTION audit_events_append_only();
 
-INSERT INTO leases (name, holder, fence, expires_us) VALUES ('gate:intake', '', 0, 0), ('gate:dispatch', '', 0, 0), ('gate:poll', '', 0, 0), ('gate:apply', '', 0, 0);
+INSERT INTO leases (name, holder, fence, expires_us) VALUES ('gate:intake', '', 0, 0), ('gate:dispatch', '', 0, 0), ('gate:poll', '', 0, 0), ('gate:apply', '', 0, 0), ('gate:alone', '', 0, 0);

@@ -447,4 +447,4 @@ CREATE TRIGGER audit_events_no_update BEFORE UPDATE ON audit_events BEGIN SELECT
 CREATE TRIGGER audit_events_no_delete BEFORE DELETE ON audit_events BEGIN SELECT RAISE(ABORT, 'audit_events is append-only'); END;
 -- +goose StatementEnd
 
-INSERT INTO leases (name, holder, fence, expires_us) VALUES ('gate:intake', '', 0, 0), ('gate:dispatch', '', 0, 0), ('gate:poll', '', 0, 0), ('gate:apply', '', 0, 0);
+INSERT INTO leases (name, holder, fence, expires_us) VALUES ('gate:intake', '', 0, 0), ('gate:dispatch', '', 0, 0), ('gate:poll', '', 0, 0), ('gate:apply', '', 0, 0), ('gate:alone', '', 0, 0);

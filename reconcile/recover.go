@@ -1,0 +1,256 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"rollcall/batch"
+)
+
+// Adoption is a provider job that the ledger does not know, with the requests
+// that it was made of.
+type Adoption struct {
+	Account       string // fingerprint
+	ProviderJobID string
+	Status        string
+	Expires       time.Time
+	Created       time.Time // by the provider's clock
+	JobID         string    // as the job was called when it was sent
+	SubmissionID  string
+	Manifest      string
+	FileID        string
+	Works         []string // by line, in order; "" for a line that is not of this ledger
+	// WithoutUnknown adopts the job although some of its works are unknown.
+	WithoutUnknown bool
+}
+
+// Adopted is what became of an adoption.
+type Adopted struct {
+	JobID   string // "" when nothing was written
+	Members int64  // works that are members now
+	Done    int64  // works that need no result any more
+	Unknown int64  // works of reports that the ledger does not know; nothing was written unless they were to be left out
+	Freed   []string
+}
+
+// RecoverOptions steer Recover.
+type RecoverOptions struct {
+	// WithoutUnknown leaves reports out that the ledger does not know: it adopts
+	// the jobs with the members that it has, and gives up those that have none.
+	WithoutUnknown bool
+	Actor, Reason  string
+}
+
+// RecoveredJob is what Recover found out about one provider job.
+type RecoveredJob struct {
+	Account       string `json:"account"`
+	ProviderJobID string `json:"provider_job_id"`
+	JobID         string `json:"job_id,omitempty"`
+	SubmissionID  string `json:"submission_id"`
+	Status        string `json:"provider_status"`
+	Lines         int64  `json:"lines"`
+	Members       int64  `json:"members"`
+	Done          int64  `json:"done"`
+	Unknown       int64  `json:"unknown"`
+	Became        string `json:"became"` // adopted, incomplete, surplus, unreadable
+}
+
+// What Recover does with a job.
+const (
+	RecoveredAdopted    = "adopted"    // the ledger has it
+	RecoveredIncomplete = "incomplete" // it holds works of reports that must be delivered again first
+	RecoveredSurplus    = "surplus"    // nothing of it is needed; sweep cancels and deletes it
+	RecoveredUnreadable = "unreadable" // its requests could not be read, or are no requests of this ledger
+)
+
+// Recovery is what Recover found and did.
+type Recovery struct {
+	LedgerID   string         `json:"ledger_id"`
+	Generation int64          `json:"generation"` // after it
+	Jobs       []RecoveredJob `json:"jobs"`       // those that the ledger did not know
+	Complete   bool           `json:"complete"`   // nothing is left that must be recovered
+}
+
+// Recover makes a ledger that was put back whole again, from what its accounts
+// hold: jobs that the ledger does not know are adopted by the ids of their
+// requests, and nothing is sent. Dispatch and apply stay paused until a person
+// resumes them. It may be run again after any interruption: what is adopted is
+// known then.
+func (r *Reconciler) Recover(ctx context.Context, now time.Time, o RecoverOptions) (Recovery, error) {
+	id, err := r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return Recovery{}, err
+	}
+	out := Recovery{LedgerID: id.LedgerID, Generation: id.Generation, Jobs: []RecoveredJob{}, Complete: true}
+	if err := r.pauseForRecovery(ctx, now); err != nil {
+		return out, err
+	}
+	for _, account := range r.Accounts {
+		inv, ok := account.(batch.Inventory)
+		if !ok || account.Settlement() != batch.SettleByListing {
+			continue
+		}
+		v := &recovering{r: r, now: now, id: id, inv: inv, options: o}
+		jobs, err := v.run(ctx)
+		out.Jobs = append(out.Jobs, jobs...)
+		if err != nil {
+			return out, fmt.Errorf("recover from account %s: %w", account.Account().Name, err)
+		}
+	}
+	out.Complete = !slices.ContainsFunc(out.Jobs, func(j RecoveredJob) bool {
+		return j.Became == RecoveredIncomplete || j.Became == RecoveredUnreadable
+	})
+	if !out.Complete {
+		return out, nil
+	}
+	if err := r.Store.RaiseGeneration(ctx, now, id.Generation, o.Actor, o.Reason); err != nil {
+		return out, err
+	}
+	out.Generation++
+	return out, nil
+}
+
+// pauseForRecovery holds that nothing is sent while the accounts are read.
+func (r *Reconciler) pauseForRecovery(ctx context.Context, now time.Time) error {
+	return r.rewound(ctx, now, "rollcall recover reads what the accounts hold")
+}
+
+// recovering is one account's turn.
+type recovering struct {
+	r       *Reconciler
+	now     time.Time
+	id      LedgerIdentity
+	inv     batch.Inventory
+	options RecoverOptions
+}
+
+func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
+	list, err := v.r.listJobs(ctx, v.inv, v.now.Add(-v.r.Settings.SweepWindow))
+	if err != nil {
+		return nil, err
+	}
+	s := &sweeping{r: v.r, now: v.now, id: v.id, inv: v.inv, account: v.inv.Account()}
+	jobs, refs := s.ourJobs(list.jobs)
+	slices.Reverse(jobs) // oldest first, as they were sent
+	slices.Reverse(refs)
+	var out []RecoveredJob
+	err = s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error {
+		if verdict, _ := judgeJob(st); verdict != sweepUnknown {
+			return nil
+		}
+		done, err := v.job(ctx, jobs[i])
+		out = append(out, done)
+		v.r.progress(PassSweep, int64(i+1), int64(len(refs)))
+		return err
+	})
+	return out, err
+}
+
+// job adopts one job.
+func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, error) {
+	account := v.inv.Account()
+	out := RecoveredJob{Account: account.Name, ProviderJobID: j.ID, SubmissionID: j.Metadata[metaSubmission], Status: j.Status, Became: RecoveredUnreadable}
+	if out.SubmissionID == "" || j.Metadata[metaJob] == "" || j.Metadata[metaManifest] == "" {
+		return out, nil
+	}
+	if j.Phase == batch.PhaseInvalid {
+		return out, v.surplus(ctx, &out, account.Fingerprint, "the provider refused it as a whole")
+	}
+	works, err := v.works(ctx, j, out.SubmissionID)
+	if err != nil || len(works) == 0 {
+		v.r.Log.Warn().Str("provider_job_id", j.ID).Str("evidence", evidenceOf(err)).Msg("the requests of a job could not be read")
+		return out, ctx.Err()
+	}
+	out.Lines = int64(len(works))
+	adopted, err := v.r.Store.AdoptJob(ctx, v.now, Adoption{
+		Account: account.Fingerprint, ProviderJobID: j.ID, Status: j.Status, Expires: j.Expires, Created: j.Created,
+		JobID: j.Metadata[metaJob], SubmissionID: out.SubmissionID, Manifest: j.Metadata[metaManifest], FileID: j.FileID,
+		Works: works, WithoutUnknown: v.options.WithoutUnknown,
+	})
+	if err != nil {
+		return out, err
+	}
+	out.JobID, out.Members, out.Done, out.Unknown = adopted.JobID, adopted.Members, adopted.Done, adopted.Unknown
+	switch {
+	case adopted.JobID != "":
+		out.Became = RecoveredAdopted
+		v.r.Log.Info().Str("job_id", adopted.JobID).Str("provider_job_id", j.ID).Int64("members", adopted.Members).Strs("gave_up", adopted.Freed).Msg("a job that the ledger did not know is adopted")
+	case adopted.Unknown > 0 && !v.options.WithoutUnknown:
+		out.Became = RecoveredIncomplete
+	default:
+		return out, v.surplus(ctx, &out, account.Fingerprint, "nothing of it is needed")
+	}
+	return out, nil
+}
+
+// surplus leaves a job to sweep, which cancels and deletes it.
+func (v *recovering) surplus(ctx context.Context, j *RecoveredJob, account, why string) error {
+	e := EventSurplusJob.event("submission:"+j.SubmissionID, fmt.Sprintf("job %s at account %s: %s", j.ProviderJobID, j.Account, why))
+	v.r.logEvents(e)
+	err := v.r.Store.NoteSurplus(ctx, v.now, Surplus{Account: account, Kind: ObjectJob, ID: j.ProviderJobID, SubmissionID: j.SubmissionID, Why: why}, e)
+	if err == nil {
+		j.Became = RecoveredSurplus
+	}
+	return err
+}
+
+// works reads which works a job was made of: from its request body, or, where
+// that is gone, from the results of a job that has ended. Nothing else is kept.
+func (v *recovering) works(ctx context.Context, j batch.ListedJob, submissionID string) ([]string, error) {
+	works, err := v.worksIn(ctx, j.FileID, submissionID, v.inv.RequestID)
+	if batch.KindOf(err) != batch.NotFound || j.Phase != batch.PhaseEnded {
+		return works, err
+	}
+	works = nil
+	for _, f := range j.Files {
+		more, err := v.worksIn(ctx, f.ID, submissionID, func(line []byte) (string, bool) {
+			id := v.inv.DecodeResult(line).CustomID
+			return id, id != ""
+		})
+		if err != nil {
+			return nil, err
+		}
+		works = append(works, more...)
+	}
+	return works, nil
+}
+
+func (v *recovering) worksIn(ctx context.Context, fileID, submissionID string, idOf func(line []byte) (string, bool)) ([]string, error) {
+	body, _, err := v.inv.Download(ctx, fileID)
+	if err != nil {
+		return nil, err
+	}
+	works, err := v.readWorks(body, submissionID, idOf)
+	if err := errors.Join(err, body.Close()); err != nil {
+		return nil, &batch.Error{Op: "download", Kind: batch.Temporary}
+	}
+	return works, nil
+}
+
+func (v *recovering) readWorks(body io.Reader, submissionID string, idOf func(line []byte) (string, bool)) ([]string, error) {
+	var works []string
+	lines := newLineReader(body, v.r.Settings.LineBytes, sha256.New)
+	for {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return works, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		work := ""
+		if id, ok := idOf(line.body); ok && !line.long {
+			work, _ = strings.CutSuffix(id, "-"+submissionID)
+			if work == id {
+				work = ""
+			}
+		}
+		works = append(works, work)
+	}
+}

@@ -1,0 +1,469 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/reconcile/crashpoint"
+)
+
+// Uncertain is an open submission past its send deadline for which a job may
+// have been asked for.
+type Uncertain struct {
+	Submission
+	Policy   PolicyKey
+	Account  string // fingerprint
+	FileID   string
+	Looks    int64     // complete lists that showed no job of it
+	FencedAt time.Time // when its input file was deleted; zero before
+	Obstacle string    // why the last look proved nothing, once an operator should know
+}
+
+// Look is one look for a job that settled nothing.
+type Look struct {
+	SubmissionID string
+	At, Next     time.Time
+	Complete     bool   // a complete list showed no job
+	Obstacle     string // why nothing more can be learned without an operator; "" while it may be
+}
+
+// Absence closes a submission of which no job is left to come.
+type Absence struct {
+	SubmissionID string
+	Evidence     string
+	Abandoned    bool // not proven: it is given up, since a repeat does no harm or an operator says so
+	NextSubmit   time.Time
+}
+
+// Resolve finds out what became of submissions whose outcome is unknown, by the
+// means that their account offers. It never asks for a job where one may be
+// asked for already, except where the same request under the same key is the
+// same job. What cannot be found out is left to an operator, with the reason.
+func (r *Reconciler) Resolve(ctx context.Context, now time.Time) (Tally, error) {
+	due, err := r.Store.DueUncertain(ctx, now, r.Settings.JobsPerRun)
+	if err != nil {
+		return Tally{}, err
+	}
+	var tally Tally
+	for _, group := range byAccount(due) {
+		t, err := r.resolveAccount(ctx, now, group)
+		tally.Add(t)
+		if err != nil {
+			return tally, err
+		}
+	}
+	return tally, nil
+}
+
+// byAccount groups submissions, so that one list of an account serves them all.
+func byAccount(subs []Uncertain) [][]Uncertain {
+	index := map[string]int{}
+	var out [][]Uncertain
+	for _, s := range subs {
+		i, ok := index[s.Account]
+		if !ok {
+			i = len(out)
+			index[s.Account] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], s)
+	}
+	return out
+}
+
+// resolution is the look of one run at one account.
+type resolution struct {
+	r       *Reconciler
+	now     time.Time
+	account batch.Provider
+	inv     batch.Inventory // nil for an account that lists nothing
+	known   []Landmark
+	list    listing
+}
+
+func (r *Reconciler) resolveAccount(ctx context.Context, now time.Time, subs []Uncertain) (Tally, error) {
+	v := &resolution{r: r, now: now}
+	account, ok := r.accountOf(subs[0].Account)
+	if ok {
+		v.account = account
+		v.inv, _ = account.(batch.Inventory)
+	}
+	look, obstacle := v.means(ctx, subs)
+	var tally Tally
+	for _, s := range subs {
+		tally.Seen++
+		var settled bool
+		var err error
+		if obstacle != nil {
+			err = v.putOff(ctx, s, obstacle)
+		} else {
+			settled, err = look(ctx, s)
+		}
+		switch {
+		case stops(ctx, err):
+			return tally, fmt.Errorf("resolve submission %s: %w", s.ID, errors.Join(ctx.Err(), err))
+		case err != nil:
+			tally.Failed++
+			r.Log.Warn().Err(err).Str("pass", string(PassResolve)).Str("job_id", s.JobID).Msg("the submission could not be resolved")
+		case settled:
+			tally.Moved++
+		}
+	}
+	return tally, nil
+}
+
+// obstacle is why a look proves nothing.
+type obstacle struct {
+	why string
+	// lasting: waiting does not help, so an operator is told at once.
+	lasting bool
+}
+
+// means chooses how submissions of this account are looked for, and prepares it.
+func (v *resolution) means(ctx context.Context, subs []Uncertain) (func(context.Context, Uncertain) (bool, error), *obstacle) {
+	if v.account == nil {
+		return nil, &obstacle{"no configured account is the one that it was sent to", true}
+	}
+	switch s := v.account.Settlement(); {
+	case s == batch.SettleByListing && v.inv != nil:
+		return v.byListing, v.read(ctx, subs, true)
+	case s == batch.SettleByResults && v.inv != nil:
+		return v.byResults, v.read(ctx, subs, false)
+	case s == batch.SettleByKey:
+		return v.byKey, nil
+	case s == batch.SettleByRepeat:
+		return v.byRepeat, nil
+	default:
+		return nil, &obstacle{"the processor offers no means to find out", true}
+	}
+}
+
+// read reads the account's list, once for all its submissions. Where one of them
+// could be proven absent by it, the list must first be given something to show.
+func (v *resolution) read(ctx context.Context, subs []Uncertain, probe bool) *obstacle {
+	since := v.now
+	var reach time.Time // the latest instant to which the list must reach
+	for _, s := range subs {
+		if s.IntentAt.Before(since) {
+			since = s.IntentAt
+		}
+		if at := v.reach(s); probe && v.decides(s) && at.After(reach) {
+			reach = at
+		}
+	}
+	var err error
+	if v.known, err = v.r.Store.Landmarks(ctx, subs[0].Account, since); err != nil {
+		return &obstacle{why: "the ledger could not be read"}
+	}
+	if !reach.IsZero() && !madeSince(v.known, reach) {
+		v.probe(ctx, subs[0].Account)
+	}
+	if v.list, err = v.r.listJobs(ctx, v.inv, since); err != nil {
+		return &obstacle{why: "the account's list of jobs could not be read: " + evidenceOf(err)}
+	}
+	if n := v.list.lacks(v.known); n > 0 {
+		return &obstacle{why: fmt.Sprintf("the account's list of jobs is not complete: it lacks %d that the provider has accepted", n)}
+	}
+	return nil
+}
+
+func madeSince(known []Landmark, at time.Time) bool {
+	for _, k := range known {
+		if !k.MadeAt.Before(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// decides says whether a complete list may now prove that there is no job: the
+// last request to make one has had the time that a request may take, and an
+// earlier list has shown none.
+func (v *resolution) decides(s Uncertain) bool {
+	return s.Looks >= 1 && !v.now.Before(s.SendBy.Add(v.r.Settings.AbsentAfter))
+}
+
+// reach is the instant to which a list must reach in order to prove absence.
+func (v *resolution) reach(s Uncertain) time.Time {
+	at := s.SendBy.Add(v.r.Settings.AbsentAfter)
+	if s.FencedAt.After(at) {
+		return s.FencedAt
+	}
+	return at
+}
+
+// byListing looks for the job that carries the submission's id, or runs over its
+// input file.
+func (v *resolution) byListing(ctx context.Context, s Uncertain) (settled bool, err error) {
+	if job, ok := furthest(v.matching(s)); ok {
+		return v.found(ctx, s, job, "found in the account's list of jobs")
+	}
+	switch {
+	case !v.decides(s):
+		return false, v.lookAgain(ctx, s)
+	case !v.list.reaches(v.reach(s), v.known):
+		return false, v.putOff(ctx, s, &obstacle{why: "the account's list of jobs does not show what was made since the send deadline, so what it lacks may exist"})
+	case s.FencedAt.IsZero():
+		return false, v.fence(ctx, s)
+	}
+	return v.absent(ctx, s, Absence{Evidence: fmt.Sprintf("%d complete lists show no job of it, the last one after its input file was deleted", s.Looks+1)})
+}
+
+// matching are the listed jobs of a submission. One that names another
+// submission is not ours, whatever its file.
+func (v *resolution) matching(s Uncertain) []batch.ListedJob {
+	var out []batch.ListedJob
+	for _, j := range v.list.jobs {
+		named, ok := j.Metadata[metaSubmission]
+		if ok && named == s.ID || !ok && s.FileID != "" && j.FileID == s.FileID {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// furthest chooses among several jobs of one submission, which only a proxy that
+// repeats requests can make: the one that is done, then the oldest. Sweep finds
+// the others.
+func furthest(jobs []batch.ListedJob) (batch.ListedJob, bool) {
+	if len(jobs) == 0 {
+		return batch.ListedJob{}, false
+	}
+	best := jobs[0]
+	for _, j := range jobs[1:] {
+		jDone, bestDone := j.Phase == batch.PhaseEnded, best.Phase == batch.PhaseEnded
+		if jDone != bestDone && jDone || jDone == bestDone && j.Created.Before(best.Created) {
+			best = j
+		}
+	}
+	return best, true
+}
+
+// found records the job of a submission: nothing is sent, and poll goes on with it.
+func (v *resolution) found(ctx context.Context, s Uncertain, job batch.ListedJob, evidence string) (settled bool, err error) {
+	crashpoint.Hit(crashpoint.ResolveFound)
+	err = v.r.Store.RecordAccepted(ctx, v.now, Acceptance{
+		SubmissionID: s.ID, ProviderJobID: job.ID, Status: job.Status, Expires: job.Expires, NextPoll: v.now, Evidence: "job " + job.ID + ", " + evidence,
+	})
+	// The job's id is committed, and poll picks the job up.
+	crashpoint.Hit(crashpoint.ResolveAccepted)
+	if errors.Is(err, ErrMoved) {
+		return false, nil // its sender recorded it meanwhile, or the job is another one's: sweep will see
+	}
+	if err == nil {
+		v.r.Log.Info().Str("pass", string(PassResolve)).Str("job_id", s.JobID).Str("provider_job_id", job.ID).Msg("the provider has the job of an uncertain submission")
+	}
+	return err == nil, err
+}
+
+// fence deletes the input file, so that a create which is still on its way makes
+// a job that fails at once.
+func (v *resolution) fence(ctx context.Context, s Uncertain) error {
+	deleting, cancel := context.WithTimeout(ctx, deleteWithin)
+	defer cancel()
+	if err := v.account.DeleteFile(deleting, s.FileID); err != nil {
+		return v.putOff(ctx, s, &obstacle{why: "its input file could not be deleted: " + evidenceOf(err)})
+	}
+	// The file is gone. If the process dies here, it is deleted again, which changes nothing.
+	crashpoint.Hit(crashpoint.ResolveFenced)
+	now, err := v.r.Now(ctx) // the next list must reach to after the deletion
+	if err != nil {
+		return err
+	}
+	return ignoreMoved(v.r.Store.RecordFence(ctx, now, s.ID, now.Add(v.r.Settings.ResolveFirst)))
+}
+
+func (v *resolution) absent(ctx context.Context, s Uncertain, a Absence) (settled bool, err error) {
+	a.SubmissionID, a.NextSubmit = s.ID, v.now
+	err = v.r.Store.RecordAbsent(ctx, v.now, a)
+	// The job is ready again. If the process dies here, submit sends it.
+	crashpoint.Hit(crashpoint.ResolveAbsent)
+	if err == nil {
+		v.r.Log.Info().Str("pass", string(PassResolve)).Str("job_id", s.JobID).Str("evidence", a.Evidence).Msg("the provider has no job of an uncertain submission; it may be sent again")
+	}
+	return err == nil, ignoreMoved(err)
+}
+
+// lookAgain notes a complete list without a job of the submission.
+func (v *resolution) lookAgain(ctx context.Context, s Uncertain) error {
+	return ignoreMoved(v.r.Store.RecordLook(ctx, Look{SubmissionID: s.ID, At: v.now, Next: v.next(s), Complete: true}))
+}
+
+// next is when to look again: at growing distance, and as soon as absence can
+// be proven.
+func (v *resolution) next(s Uncertain) time.Time {
+	next := v.now.Add(lookWait(&v.r.Settings, s.Looks))
+	if decisive := s.SendBy.Add(v.r.Settings.AbsentAfter); v.now.Before(decisive) && next.After(decisive) {
+		return decisive
+	}
+	return next
+}
+
+// putOff notes a look that proved nothing. An operator is told once waiting has
+// had its chance.
+func (v *resolution) putOff(ctx context.Context, s Uncertain, o *obstacle) error {
+	l := Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(lookWait(&v.r.Settings, s.Looks+1))}
+	if o.lasting || v.now.After(s.SendBy.Add(2*v.r.Settings.AbsentAfter)) {
+		l.Obstacle = o.why
+	}
+	v.r.Log.Warn().Str("pass", string(PassResolve)).Str("job_id", s.JobID).Msg("an uncertain submission stays open: " + o.why)
+	return ignoreMoved(v.r.Store.RecordLook(ctx, l))
+}
+
+// byRepeat gives up a submission to a processor that keeps no job.
+func (v *resolution) byRepeat(ctx context.Context, s Uncertain) (settled bool, err error) {
+	return v.absent(ctx, s, Absence{Evidence: "the processor keeps no job, so a repeat does no harm", Abandoned: true})
+}
+
+// keyMargin is how much of a key's window is left unused: a repeat that arrives
+// behind its end would make a second job.
+func keyMargin(window time.Duration) time.Duration { return min(4*time.Hour, window/4) }
+
+// byKey repeats the same request under the same key, which gives the same job.
+// It is the one repeat of a create that there is.
+func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err error) {
+	window := v.account.Limits().KeyWindow
+	if end := s.IntentAt.Add(window - keyMargin(window)); !v.now.Before(end) {
+		return false, v.putOff(ctx, s, &obstacle{"the time is over in which the same key is the same job", true})
+	}
+	if err := v.r.mayRepeat(ctx, s); err != nil {
+		return false, v.putOff(ctx, s, &obstacle{why: "it may not be repeated now: " + err.Error()})
+	}
+	id, err := v.r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return false, err
+	}
+	calling, cancel := context.WithTimeout(ctx, v.r.Settings.SendWithin)
+	defer cancel()
+	job, err := v.account.Create(calling, batch.Creation{
+		FileID: s.FileID, Key: s.ID, Metadata: id.metadata(s.Submission), OutputExpiry: v.r.Settings.OutputExpiry,
+	})
+	switch {
+	case err == nil && job.ID != "":
+		return v.found(ctx, s, batch.ListedJob{Job: job}, "given again for the same key")
+	case err == nil || batch.KindOf(err) == batch.UnknownOutcome || batch.KindOf(err) == batch.Temporary || batch.KindOf(err) == batch.RateLimited:
+		return false, v.putOff(ctx, s, &obstacle{why: "the repeat under the same key had no answer"})
+	default:
+		// Refused, and yet the first one may have been accepted: a key that is
+		// known is answered, so this is for an operator.
+		return false, v.putOff(ctx, s, &obstacle{"the repeat under the same key was refused: " + evidenceOf(err), true})
+	}
+}
+
+// mayRepeat says whether the text may still go where it went.
+func (r *Reconciler) mayRepeat(ctx context.Context, s Uncertain) error {
+	policy, err := r.Store.Policy(ctx, s.Policy)
+	if err != nil {
+		return err
+	}
+	if policy.State != PolicyApproved {
+		return ErrNotApproved
+	}
+	pauses, err := r.Store.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range pauses {
+		if p.Stage == PauseDispatch && (p.Scope == ScopeAll || p.Scope == "account:"+policy.Boundary.Account || p.Scope == "policy:"+policy.ID) {
+			return ErrPaused
+		}
+	}
+	return nil
+}
+
+// byResults looks for a job whose results are the submission's. Before a job has
+// ended nothing tells whose it is; how many requests it has proves nothing.
+func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, err error) {
+	waiting := 0
+	for _, j := range v.candidates(s) {
+		if j.Phase == batch.PhaseRunning {
+			waiting++
+			continue
+		}
+		whose, err := v.r.whoseResults(ctx, v.account, j.Job, s.ID)
+		switch {
+		case err != nil:
+			return false, v.putOff(ctx, s, &obstacle{why: "the results of job " + j.ID + " could not be read: " + evidenceOf(err)})
+		case whose == resultsOurs:
+			return v.found(ctx, s, j, "proven by the ids of its results")
+		case whose == resultsNone:
+			return false, v.putOff(ctx, s, &obstacle{"job " + j.ID + " ended without a result that tells whose it is", true})
+		}
+	}
+	switch {
+	case waiting > 0:
+		// A job without results proves nothing yet, so this look does not count.
+		return false, ignoreMoved(v.r.Store.RecordLook(ctx, Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(v.r.Settings.PollMax)}))
+	case !v.decides(s):
+		return false, v.lookAgain(ctx, s)
+	}
+	return v.absent(ctx, s, Absence{Evidence: fmt.Sprintf("%d complete lists show no job that could be its", s.Looks+1)})
+}
+
+// candidates are the listed jobs that were made while the submission was sent,
+// and that nobody knows.
+func (v *resolution) candidates(s Uncertain) []batch.ListedJob {
+	known := map[string]bool{}
+	for _, k := range v.known {
+		known[k.ProviderJobID] = true
+	}
+	from, to := s.IntentAt.Add(-listSkew), s.SendBy.Add(v.r.Settings.AbsentAfter)
+	var out []batch.ListedJob
+	for _, j := range v.list.jobs {
+		if !known[j.ID] && (j.Created.IsZero() || !j.Created.Before(from) && !j.Created.After(to)) {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// probe makes a job over a file without any request, which fails at once and
+// holds no text: a landmark. Without one nothing is concluded.
+func (v *resolution) probe(ctx context.Context, account string) {
+	made, job, err := v.makeProbe(ctx)
+	if err == nil {
+		err = v.r.Store.RecordProbe(ctx, account, job.ID, made)
+	}
+	if err != nil {
+		v.r.Log.Warn().Str("pass", string(PassResolve)).Str("evidence", evidenceOf(err)).Msg("no landmark could be made in the account's list of jobs")
+		return
+	}
+	v.known = append(v.known, Landmark{ProviderJobID: job.ID, MadeAt: made, Probe: true})
+}
+
+// probeJob stands in the name of a probe's file in place of a job's id.
+const probeJob = "probe"
+
+func (v *resolution) makeProbe(ctx context.Context) (made time.Time, job batch.Job, err error) {
+	ctx, cancel := context.WithTimeout(ctx, v.r.Settings.SendWithin)
+	defer cancel()
+	id, err := v.r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return made, job, err
+	}
+	name, err := newSubmissionID(v.r.Rand)
+	if err != nil {
+		return made, job, err
+	}
+	const body = "{}\n"
+	file, err := v.account.Upload(ctx, batch.Input{
+		Name: id.fileName(probeJob, name), Size: int64(len(body)), Expiry: v.r.Settings.InputExpiry,
+		Write: func(w io.Writer) error { _, err := io.WriteString(w, body); return err },
+	})
+	if err != nil {
+		return made, job, err
+	}
+	// Gone again in any case; sweep deletes what a crash leaves.
+	defer func() { _ = v.account.DeleteFile(context.WithoutCancel(ctx), file) }()
+	if made, err = v.r.Now(ctx); err != nil {
+		return made, job, err
+	}
+	job, err = v.account.Create(ctx, batch.Creation{
+		FileID: file, Metadata: map[string]string{metaLedger: id.LedgerID, metaProbe: name}, OutputExpiry: v.r.Settings.OutputExpiry,
+	})
+	return made, job, err
+}

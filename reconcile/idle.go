@@ -29,7 +29,8 @@ const (
 // process is at it.
 func (r *Reconciler) RunUntilIdle(ctx context.Context, passes []PassName, wait func(context.Context, time.Duration) error) (map[PassName]Tally, error) {
 	total := map[PassName]Tally{}
-	moving := slices.DeleteFunc(slices.Clone(passes), func(p PassName) bool { return p == PassCheck })
+	// Sweep and check look at everything, so they come once, at the end.
+	moving := slices.DeleteFunc(slices.Clone(passes), func(p PassName) bool { return p == PassCheck || p == PassSweep })
 	for still := 0; ; {
 		moved, held, err := r.round(ctx, moving, total)
 		if err != nil {
@@ -70,18 +71,22 @@ func (r *Reconciler) RunUntilIdle(ctx context.Context, passes []PassName, wait f
 			return total, err
 		}
 	}
-	if slices.Contains(passes, PassCheck) {
-		return total, r.checkAtEnd(ctx, total, wait)
+	for _, p := range []PassName{PassSweep, PassCheck} {
+		if slices.Contains(passes, p) {
+			if err := r.runAtEnd(ctx, p, total, wait); err != nil {
+				return total, err
+			}
+		}
 	}
 	return total, nil
 }
 
-// checkAtEnd calls the roll, once another process that is at it is done.
-func (r *Reconciler) checkAtEnd(ctx context.Context, total map[PassName]Tally, wait func(context.Context, time.Duration) error) error {
+// runAtEnd runs a pass, once another process that is at it is done.
+func (r *Reconciler) runAtEnd(ctx context.Context, pass PassName, total map[PassName]Tally, wait func(context.Context, time.Duration) error) error {
 	for {
-		tally, err := r.Run(ctx, PassCheck)
+		tally, err := r.Run(ctx, pass)
 		if !errors.Is(err, ErrHeld) {
-			total[PassCheck] = tally
+			total[pass] = tally
 			return err
 		}
 		if err := wait(ctx, heldWait); err != nil {

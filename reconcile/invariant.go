@@ -57,7 +57,7 @@ func punctuality(now time.Time, s Settings) []Invariant {
 			Remedy: "look for a pause of apply, with: rollcall status; then run: rollcall run apply"},
 		{Name: "submission_uncertain", Severity: Critical, Decision: true, Before: now.Add(-s.UncertainAfter),
 			Means: "nobody knows whether the provider has a job; its texts are not sent again until somebody does",
-			Remedy: "look the job up at the provider, by its metadata rc_submission and its input file, which are shown by: rollcall job show JOB; " +
+			Remedy: "to see what was found out, and to say what became of it, run: rollcall job resolve JOB; " +
 				"until it is settled nothing is sent again, and its reports reach a person when they are due"},
 		{Name: "job_overdue", Severity: Warning, Before: now.Add(-s.JobOverdue),
 			Means:  "the provider has had a job for longer than its window",

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,9 +134,12 @@ func (w *WorkView) openSend() *SendView {
 func (o outlook) nextUnsent(s *SendView) string {
 	switch s.Submission {
 	case SubmissionUncertain:
-		return waitsForOperator + fmt.Sprintf("nobody knows whether the provider has job %s; look for the metadata rc_submission=%s there (rollcall job show %s)", s.JobID, s.SubmissionID, s.JobID)
+		if s.Obstacle != "" {
+			return waitsForOperator + fmt.Sprintf("nobody knows whether the provider has job %s: %s (rollcall job resolve %s)", s.JobID, s.Obstacle, s.JobID)
+		}
+		return fmt.Sprintf("nobody knows yet whether the provider has job %s; resolve looks for it there at %s, and nothing is sent before that is settled", s.JobID, at(cmp.Or(s.NextLook, s.SendBy)))
 	case SubmissionOpen:
-		return fmt.Sprintf("a submission of job %s is open until %s; without an outcome by then, the job is sent again if no upload was noted, and waits for an operator otherwise", s.JobID, at(s.SendBy))
+		return fmt.Sprintf("a submission of job %s is open until %s; without an outcome by then, the job is sent again if no upload was noted, and is looked for at the provider otherwise", s.JobID, at(s.SendBy))
 	}
 	if stop := o.dispatchStopped(); stop != "" {
 		return waitsForOperator + stop

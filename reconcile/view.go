@@ -45,6 +45,14 @@ type UncertainView struct {
 	IntentAt     time.Time `json:"intent_at"`
 	SendBy       time.Time `json:"send_by"`
 	InputFileID  string    `json:"input_file_id,omitempty"`
+	LookView
+}
+
+// LookView is how far the search for the job of an uncertain submission is.
+type LookView struct {
+	Looks    int64      `json:"looks"` // complete lists that showed no job
+	NextLook *time.Time `json:"next_look,omitempty"`
+	Obstacle string     `json:"obstacle,omitempty"` // why an operator must decide
 }
 
 // ReportHistory answers "which stage failed?" for one report.
@@ -101,6 +109,8 @@ type SendView struct {
 	Submission    string      `json:"submission_outcome,omitempty"` // "uncertain" while open past its deadline, "open" before
 	Evidence      string      `json:"evidence,omitempty"`           // what the outcome of the submission rests on
 	SendBy        *time.Time  `json:"send_by,omitempty"`            // when the submission is uncertain without an outcome
+	NextLook      *time.Time  `json:"next_look,omitempty"`          // when resolve looks for its job at the provider
+	Obstacle      string      `json:"obstacle,omitempty"`           // why resolve cannot settle it
 	LeftAt        *time.Time  `json:"left_at,omitempty"`            // when its text may have left at the earliest: the intent; none if it provably did not
 	Processor     string      `json:"processor"`
 	Account       string      `json:"account"`
@@ -169,6 +179,9 @@ type SubmissionView struct {
 	Outcome      string     `json:"outcome"` // "open" and "uncertain" while there is none
 	Evidence     string     `json:"evidence,omitempty"`
 	ClosedAt     *time.Time `json:"closed_at,omitempty"`
+	LookView
+	LastLook *time.Time `json:"last_look,omitempty"`
+	FencedAt *time.Time `json:"fenced_at,omitempty"` // when its input file was deleted, so that a late create fails
 }
 
 // SetView is one result set.

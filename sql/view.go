@@ -157,13 +157,14 @@ func readUnsettled(ctx context.Context, tx *sqlx.Tx, now time.Time) (uncertain, 
 		IntentUS   int64   `db:"intent_us"`
 		DeadlineUS int64   `db:"send_deadline_us"`
 		FileID     *string `db:"input_file_id"`
+		lookRow
 	}
 	if err := tx.SelectContext(ctx, &rows, overviewSubmissionsSQL); err != nil {
 		return nil, nil, err
 	}
 	uncertain, open = []reconcile.UncertainView{}, []reconcile.UncertainView{}
 	for _, r := range rows {
-		v := reconcile.UncertainView{SubmissionID: r.ID, JobID: r.JobID, IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS), InputFileID: orEmpty(r.FileID)}
+		v := reconcile.UncertainView{SubmissionID: r.ID, JobID: r.JobID, IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS), InputFileID: orEmpty(r.FileID), LookView: r.lookRow.view()}
 		if submissionOutcome(nil, r.FileID, r.DeadlineUS, micros(now)) == reconcile.SubmissionUncertain {
 			uncertain = append(uncertain, v)
 		} else {
@@ -171,6 +172,17 @@ func readUnsettled(ctx context.Context, tx *sqlx.Tx, now time.Time) (uncertain, 
 		}
 	}
 	return uncertain, open, nil
+}
+
+// lookRow is how far the search for a submission's job is.
+type lookRow struct {
+	Looks      int64   `db:"looks"`
+	NextLookUS *int64  `db:"next_look_us"`
+	Obstacle   *string `db:"obstacle"`
+}
+
+func (r lookRow) view() reconcile.LookView {
+	return reconcile.LookView{Looks: r.Looks, NextLook: timePointer(r.NextLookUS), Obstacle: orEmpty(r.Obstacle)}
 }
 
 func readLeases(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile.LeaseView, error) {

@@ -133,6 +133,9 @@ func readSubmissions(ctx context.Context, tx *sqlx.Tx, jobID string, now time.Ti
 		Outcome    *string `db:"outcome"`
 		Evidence   *string `db:"evidence"`
 		ClosedUS   *int64  `db:"closed_us"`
+		LastLookUS *int64  `db:"last_look_us"`
+		FencedUS   *int64  `db:"fenced_us"`
+		lookRow
 	}
 	if err := tx.SelectContext(ctx, &rows, viewJobSubmissionsSQL, jobID); err != nil {
 		return nil, err
@@ -142,6 +145,7 @@ func readSubmissions(ctx context.Context, tx *sqlx.Tx, jobID string, now time.Ti
 		out = append(out, reconcile.SubmissionView{
 			SubmissionID: r.ID, Attempt: r.Attempt, Lines: r.Lines, Bytes: orZero(r.Bytes), IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS),
 			InputFileID: orEmpty(r.FileID), Outcome: submissionOutcome(r.Outcome, r.FileID, r.DeadlineUS, micros(now)), Evidence: orEmpty(r.Evidence), ClosedAt: timePointer(r.ClosedUS),
+			LookView: r.lookRow.view(), LastLook: timePointer(r.LastLookUS), FencedAt: timePointer(r.FencedUS),
 		})
 	}
 	return out, nil

@@ -183,6 +183,8 @@ type sendRow struct {
 	DeadlineUS   *int64  `db:"send_deadline_us"`
 	FileID       *string `db:"input_file_id"`
 	TextLeft     *int64  `db:"text_left"`
+	NextLookUS   *int64  `db:"next_look_us"`
+	Obstacle     *string `db:"obstacle"`
 	Latest       int64   `db:"latest"`
 }
 
@@ -190,6 +192,7 @@ func (r sendRow) view(nowUS int64) reconcile.SendView {
 	v := reconcile.SendView{
 		JobID: r.JobID, JobState: reconcile.JobState(r.State), ProviderJobID: orEmpty(r.ProviderJobID),
 		SubmissionID: orEmpty(r.SubmissionID), Evidence: orEmpty(r.Evidence), SendBy: timePointer(r.DeadlineUS), LeftAt: timePointer(r.IntentUS),
+		NextLook: timePointer(r.NextLookUS), Obstacle: orEmpty(r.Obstacle),
 		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region,
 		NextSubmit: timePointer(r.NextSubmitUS), NextPoll: timePointer(r.NextPollUS), NextConsume: timePointer(r.NextConsumeUS),
 	}

@@ -20,10 +20,12 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run the passes by hand, once or until nothing is left to do",
 		Long: `Runs the named passes in the order of the pipeline, or all of them:
   collect  plans provider jobs from pending works
+  resolve  finds out what became of submissions of unknown outcome
   submit   sends ready jobs
   poll     asks about jobs whose poll is due
   consume  reads and judges the results of ended jobs
   apply    makes the review records
+  sweep    reads what the accounts hold, cancels and deletes what is surplus there
   check    calls the roll: runs the invariants, opens and resolves findings
 
 Safe beside another rollcall: a pass that another process is running is left to it.
@@ -190,7 +192,8 @@ func (a *app) dryRun(ctx context.Context, d *deployment) error {
 	}
 	t := newTable(a.out, "pass", "would find now", "later")
 	t.row("collect", fmt.Sprintf("%d works, %d held reports", w.Pending, w.Held), fmt.Sprintf("%d works", w.Later))
-	t.row("submit", fmt.Sprintf("%d jobs", w.Ready), fmt.Sprintf("%d jobs, %d submissions without an outcome", w.ReadyLater, w.Open))
+	t.row("resolve", fmt.Sprintf("%d submissions without an outcome", w.Open), "")
+	t.row("submit", fmt.Sprintf("%d jobs", w.Ready), fmt.Sprintf("%d jobs", w.ReadyLater))
 	t.row("poll", fmt.Sprintf("%d jobs", w.PollsDue), fmt.Sprintf("%d jobs", w.Submitted-w.PollsDue))
 	t.row("consume", fmt.Sprintf("%d jobs", w.EndedDue), fmt.Sprintf("%d jobs", w.Ended-w.EndedDue))
 	t.row("apply", fmt.Sprintf("%d works", w.Extracted), "")

@@ -54,11 +54,16 @@ func decisionNeeded(d reconcile.Decisions) error {
 
 // waiting counts what waits for a person.
 func waiting(d reconcile.Decisions) int {
-	n := len(d.Uncertain) + len(d.Pauses) + len(d.NeedsDecision)
+	n := len(stuck(d.Uncertain)) + len(d.Pauses) + len(d.NeedsDecision)
 	if d.Held > 0 {
 		n++
 	}
 	return n
+}
+
+// stuck are the uncertain submissions that no pass can settle any more.
+func stuck(uncertain []reconcile.UncertainView) []reconcile.UncertainView {
+	return slices.DeleteFunc(slices.Clone(uncertain), func(u reconcile.UncertainView) bool { return u.Obstacle == "" })
 }
 
 func (a *app) printOverview(o reconcile.Overview) {
@@ -87,6 +92,11 @@ func (a *app) printOverview(o reconcile.Overview) {
 	t.row("next poll", whenp(o.NextPoll))
 	t.row("open findings", o.OpenFindings)
 	_ = t.flush()
+	for _, u := range o.Uncertain {
+		if u.Obstacle == "" {
+			fmt.Fprintf(a.out, "submission %s of job %s: nobody knows yet whether the provider has it; resolve looks for it %s\n", u.SubmissionID, u.JobID, whenLook(u))
+		}
+	}
 
 	paint := painter(colours(a.out))
 	if waiting(o.Decisions) == 0 {
@@ -97,9 +107,9 @@ func (a *app) printOverview(o reconcile.Overview) {
 	if o.Held > 0 {
 		fmt.Fprintf(a.out, "  %s for an approved policy of their source. rollcall policy list\n", plural(int(o.Held), "report waits", "reports wait"))
 	}
-	for _, u := range o.Uncertain {
-		fmt.Fprintf(a.out, "  submission %s of job %s: nobody knows whether the provider has it (intent %s). It is not sent again. rollcall job show %s\n",
-			u.SubmissionID, u.JobID, when(u.IntentAt), u.JobID)
+	for _, u := range stuck(o.Uncertain) {
+		fmt.Fprintf(a.out, "  submission %s of job %s: nobody knows whether the provider has it (intent %s), and %s. It is not sent again. rollcall job resolve %s\n",
+			u.SubmissionID, u.JobID, when(u.IntentAt), u.Obstacle, u.JobID)
 	}
 	for _, p := range o.Pauses {
 		fmt.Fprintf(a.out, "  %s of %s is paused since %s by %s: %s. rollcall resume --scope %s --stage %s --reason \"…\"\n",
@@ -108,6 +118,13 @@ func (a *app) printOverview(o reconcile.Overview) {
 	for _, f := range o.NeedsDecision {
 		fmt.Fprintf(a.out, "  finding %s: %s, %s, %s. rollcall findings says what to do\n", f.ID, f.Name, printable(f.Subject), printable(f.Detail))
 	}
+}
+
+func whenLook(u reconcile.UncertainView) string {
+	if u.NextLook == nil {
+		return "at its next run"
+	}
+	return when(*u.NextLook)
 }
 
 func plural(n int, one, many string) string {

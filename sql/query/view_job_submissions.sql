@@ -1,3 +1,4 @@
 -- The submissions of a job.
-SELECT submission_id, attempt, line_count, body_bytes, intent_us, send_deadline_us, input_file_id, outcome, evidence, closed_us
+SELECT submission_id, attempt, line_count, body_bytes, intent_us, send_deadline_us, input_file_id, outcome, evidence, closed_us,
+  looks, last_look_us, next_look_us, fenced_us, obstacle
 FROM submissions WHERE job_id = $1 ORDER BY attempt

@@ -216,7 +216,32 @@ var callRules = []struct {
 	{"redirect", "status", batch.BadAnswer, "", 0},
 	{"create_file_missing", "create", batch.Temporary, openai.CodeFileNotFound, 0},
 	{"content_not_found", "content", batch.NotFound, "invalid_request_error", 0},
-	{"listing_lag", "status", "", "", 0}, // the client never lists
+	{"drop_before", "cancel", batch.Temporary, "", 0},
+	{"drop_after", "cancel", batch.Temporary, "", 0},
+	{"server_error:status=409", "cancel", "", "", 0}, // a look-up shows that the job has ended
+	{"server_error:status=503", "cancel", batch.Temporary, "server_error", 0},
+	{"bad_request", "cancel", "", "", 0}, // likewise
+	{"not_found", "cancel", batch.NotFound, "invalid_request_error", 0},
+	{"unauthorized", "cancel", batch.Denied, "invalid_api_key", 0},
+	{"empty_object", "cancel", batch.BadAnswer, "", 0},
+	{"redirect", "cancel", batch.BadAnswer, "", 0},
+	{"answer_cut", "create", batch.UnknownOutcome, "", 0},
+	{"answer_cut", "upload", batch.Temporary, "", 0},
+	{"answer_cut", "status", batch.Temporary, "", 0},
+	{"answer_cut", "cancel", "", "", 0}, // of a refusal, as above
+	{"answer_cut", "list_batches", batch.Temporary, "", 0},
+	{"answer_cut", "list_files", batch.Temporary, "", 0},
+	{"rate_limit", "list_batches", batch.RateLimited, "rate_limit_exceeded", 20 * time.Second},
+	{"unauthorized", "list_files", batch.Denied, "invalid_api_key", 0},
+	{"bad_gateway", "list_batches", batch.Temporary, "", 0},
+	{"empty_object", "list_batches", batch.BadAnswer, "", 0},
+	{"empty_object", "list_files", batch.BadAnswer, "", 0},
+	{"redirect", "list_files", batch.BadAnswer, "", 0},
+	// A list that hides something looks like any other.
+	{"listing_lag", "list_batches", "", "", 0},
+	{"listing_cut", "list_batches", "", "", 0},
+	{"listing_hole", "list_files", "", "", 0},
+	{"short_page", "list_files", "", "", 0},
 }
 
 func TestCallRules(t *testing.T) {
@@ -228,7 +253,7 @@ func TestCallRules(t *testing.T) {
 			r.advance(2 * time.Minute)
 			job = r.status(job.ID)
 			switch name, _, _ := strings.Cut(rule.fault, ":"); name {
-			case "create_file_missing", "content_not_found", "listing_lag":
+			case "create_file_missing", "content_not_found":
 				r.faults(rule.fault)
 			default:
 				r.faults(more(rule.fault, "op="+rule.op))
@@ -243,6 +268,14 @@ func TestCallRules(t *testing.T) {
 				_, err = r.Status(t.Context(), job.ID)
 			case "content":
 				_, err = r.content(job.Files[0].ID)
+			case "cancel":
+				err = r.Cancel(t.Context(), job.ID)
+			case "list_batches":
+				_, err = r.ListJobs(t.Context(), "")
+			case "list_files":
+				_, err = r.ListFiles(t.Context(), "")
+			default:
+				t.Fatalf("no call for %s", rule.op)
 			}
 			if rule.kind == "" {
 				if err != nil {

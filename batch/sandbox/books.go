@@ -24,8 +24,9 @@ type Books struct {
 	Now          time.Time        `json:"now"`  // virtual
 	Jobs         []JobBook        `json:"jobs"` // newest first
 	AcceptedJobs int              `json:"accepted_jobs"`
-	Lines        int              `json:"lines"` // of accepted jobs
-	Files        int              `json:"files"` // that exist now
+	Lines        int              `json:"lines"`     // of accepted jobs
+	Files        int              `json:"files"`     // that exist now
+	FilesNow     []FileBook       `json:"files_now"` // these files, newest first
 	CustomIDs    Tally            `json:"custom_ids"`
 	Works        Tally            `json:"works"`    // the part of each id before its last "-"
 	Requests     map[string]int64 `json:"requests"` // by operation, since the process started
@@ -39,8 +40,21 @@ type JobBook struct {
 	Accepted  bool              `json:"accepted"`
 	Lines     int               `json:"lines"`
 	InputFile string            `json:"input_file"`
+	HasInput  bool              `json:"has_input_file"` // whether the input file exists now
+	Results   []string          `json:"result_files"`   // ids, of deleted files too
 	Created   time.Time         `json:"created"`
 	Metadata  map[string]string `json:"metadata"`
+}
+
+// FileBook is one file in the books.
+type FileBook struct {
+	ID      string    `json:"id"`
+	Project string    `json:"project"`
+	Name    string    `json:"name"` // as the client gave it
+	Purpose string    `json:"purpose"`
+	Bytes   int64     `json:"bytes"`
+	Created time.Time `json:"created"`
+	Jobs    []string  `json:"jobs"` // of which it is the input or a result
 }
 
 // Tally says how often ids were accepted.
@@ -73,9 +87,8 @@ func (s *Server) Books() (Books, error) {
 			b.Lines += e.Lines
 		}
 	}
-	s.mu.Lock()
-	b.Files = len(s.files)
-	s.mu.Unlock()
+	b.FilesNow = s.fileBooks(b.Jobs)
+	b.Files = len(b.FilesNow)
 	var err error
 	if b.CustomIDs, err = s.tally(b.Jobs, func(id string) string { return id }); err != nil {
 		return Books{}, err
@@ -91,7 +104,32 @@ func (j *job) entry(now time.Time) JobBook {
 	if j.Checked != nil && len(j.Checked.Problems) == 0 {
 		e.Accepted, e.Lines = true, j.Checked.Lines
 	}
+	if j.Ended != nil {
+		e.Results = slices.DeleteFunc([]string{j.Ended.OutputFile, j.Ended.ErrorFile}, func(id string) bool { return id == "" })
+	}
 	return e
+}
+
+// fileBooks are the files that exist now, and marks the jobs whose input does.
+func (s *Server) fileBooks(jobs []JobBook) []FileBook {
+	books := []FileBook{}
+	at := map[string]int{} // by id
+	for _, f := range s.filesOf("", false) {
+		at[f.ID] = len(books)
+		books = append(books, FileBook{ID: f.ID, Project: f.Project, Name: f.Name, Purpose: f.Purpose, Bytes: f.Bytes, Created: f.Created, Jobs: []string{}})
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		for _, id := range append([]string{j.InputFile}, j.Results...) {
+			k, ok := at[id]
+			if !ok || books[k].Project != j.Project {
+				continue
+			}
+			books[k].Jobs = append(books[k].Jobs, j.ID)
+			j.HasInput = j.HasInput || id == j.InputFile
+		}
+	}
+	return books
 }
 
 // workOf is the part of a custom id before its last "-", or all of it.

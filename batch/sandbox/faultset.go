@@ -92,12 +92,21 @@ func (s *faultSet) onRequest(at stage, op string) (Fault, bool) {
 		if at == beforeActing && f.flag("acted") {
 			return false
 		}
-		want := sp.op
-		if want == "" {
-			want = f.text("op")
-		}
-		return want == op || want == anyOp
+		return sp.concerns(f, op)
 	})
+}
+
+// onAnswer takes a fault that alters an answer, if it concerns an operation.
+func (s *faultSet) onAnswer(name, op string) (Fault, bool) {
+	return s.take(func(f Fault, sp spec) bool { return f.Name == name && sp.concerns(f, op) })
+}
+
+func (s spec) concerns(f Fault, op string) bool {
+	want := s.op
+	if want == "" {
+		want = f.text("op")
+	}
+	return want == op || want == anyOp
 }
 
 func faultsPath(d disk) string { return d.path("faults.json") }

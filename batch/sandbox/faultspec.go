@@ -66,6 +66,7 @@ func which(def string) param {
 }
 
 var (
+	onList   = param{name: "op", kind: isChoice, def: anyOp, does: "list_files, list_batches or any", of: []string{opListFiles, opListJobs, anyOp}}
 	acted    = param{name: "acted", kind: isFlag, def: "false", does: "answer so although the request took effect"}
 	selector = []param{
 		{name: "every", kind: isCount, def: "1", does: "every K-th line"},
@@ -99,9 +100,17 @@ var specs = []spec{
 	{name: "content_cut", stage: answering, op: opContent, does: "content ends in the middle", params: []param{
 		{name: "at", kind: isShare, def: "0.5", does: "how much of it is sent"},
 		{name: "clean", kind: isFlag, def: "false", does: "end the answer properly and announce no length"}}},
-	{name: "listing_lag", stage: answering, does: "lists leave out what is newer", params: []param{
-		{name: "op", kind: isChoice, def: anyOp, does: "list_files, list_batches or any", of: []string{opListFiles, opListJobs, anyOp}},
+	{name: "answer_cut", stage: answering, does: "act, then break the JSON answer off in the middle", params: []param{on(opCreate),
+		{name: "at", kind: isShare, def: "0.5", does: "how much of it is sent"}}},
+	{name: "listing_lag", stage: answering, does: "lists leave out what is newer", params: []param{onList,
 		{name: "seconds", kind: isCount, def: "30", does: "virtual seconds"}}},
+	{name: "listing_cut", stage: answering, does: "lists end early and claim to be whole", params: []param{onList,
+		{name: "entries", kind: isCount, def: "0", does: "after how many"}}},
+	{name: "listing_hole", stage: answering, does: "lists leave entries out and claim to be whole", params: []param{onList,
+		{name: "id", kind: isText, def: "", does: "this one alone"},
+		{name: "every", kind: isCount, def: "1", does: "every K-th of the list"}}},
+	{name: "short_page", stage: answering, does: "lists give less at once than they are asked for", params: []param{onList,
+		{name: "entries", kind: isCount, def: "1", does: "how many; at least one"}}},
 
 	{name: "token_limit_exceeded", stage: ofJob, does: "validation fails: enqueued token limit"},
 	{name: "validate_file_missing", stage: ofJob, does: "validation fails: Cannot find file, although it is there"},

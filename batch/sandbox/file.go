@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -296,23 +295,22 @@ func (s *Server) listFiles(c *call) (answer, error) {
 	if err := s.settle(c); err != nil {
 		return answer{}, err
 	}
-	visible := s.lagged(opListFiles, c.now)
 	var all []listed
 	for _, f := range s.filesOf(c.project, order == "asc") {
-		if p := q.Get("purpose"); (p == "" || p == f.Purpose) && !f.Created.After(visible) {
-			all = append(all, listed{f.ID, f.body()})
+		if p := q.Get("purpose"); p == "" || p == f.Purpose {
+			all = append(all, listed{id: f.ID, created: f.Created, body: f.body()})
 		}
 	}
-	body, err := page(all, q.Get("after"), limit)
-	return answer{body: body}, err
+	return s.list(c, opListFiles, all, limit)
 }
 
+// filesOf are the files of a project, or of all when it is "".
 func (s *Server) filesOf(project string, ascending bool) []*file {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []*file
 	for _, f := range s.files {
-		if f.Project == project {
+		if project == "" || f.Project == project {
 			out = append(out, f)
 		}
 	}
@@ -323,25 +321,4 @@ func (s *Server) filesOf(project string, ascending bool) []*file {
 		return cmp.Compare(b.Seq, a.Seq)
 	})
 	return out
-}
-
-// lagged is the instant up to which a list shows objects.
-func (s *Server) lagged(op string, now time.Time) time.Time {
-	f, ok := s.faults.onRequest(answering, op)
-	if !ok {
-		return now
-	}
-	return now.Add(-time.Duration(f.number("seconds")) * time.Second)
-}
-
-func limitOf(r *http.Request, def, most int) (int, error) {
-	text := r.URL.Query().Get("limit")
-	if text == "" {
-		return def, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, invalidParam("limit", fmt.Sprintf("must be from 1 to %d", most))
-	}
-	return n, nil
 }

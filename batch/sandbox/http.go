@@ -121,6 +121,7 @@ func (s *Server) project(r *http.Request) (string, error) {
 }
 
 func (s *Server) finish(w http.ResponseWriter, op, project string, a answer, err error) {
+	cut, isCut := s.faults.onAnswer("answer_cut", op)
 	if ferr := s.faults.flush(s.disk); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
@@ -136,10 +137,21 @@ func (s *Server) finish(w http.ResponseWriter, op, project string, a answer, err
 		status, body = e.Status, errorBody{e}
 	}
 	s.log.Info().Str("op", op).Str("project", project).Str("id", a.id).Int("status", status).Msg("request")
-	writeJSON(w, status, body)
+	share := 1.0
+	if isCut {
+		share = cut.fraction("at")
+	}
+	writePart(w, status, body, share)
+	if isCut {
+		http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
 }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
+func writeJSON(w http.ResponseWriter, status int, body any) { writePart(w, status, body, 1) }
+
+// writePart announces all of body and sends a share of it.
+func writePart(w http.ResponseWriter, status int, body any, share float64) {
 	b, err := json.Marshal(body, json.Deterministic(true))
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -148,7 +160,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(status)
-	w.Write(b) // the client is gone when it fails; nobody is left to tell
+	w.Write(b[:int(float64(len(b))*share)]) // the client is gone when it fails; nobody is left to tell
 }
 
 // strike answers a request as a fault says. It returns false when the request
@@ -230,7 +242,7 @@ func (s *Server) wait(ctx context.Context, d time.Duration) {
 
 // sendContent sends a file, cut short when content_cut strikes.
 func (s *Server) sendContent(w http.ResponseWriter, op string, c *content) {
-	f, cut := s.faults.onRequest(answering, op)
+	f, cut := s.faults.onAnswer("content_cut", op)
 	if err := s.faults.flush(s.disk); err != nil {
 		s.log.Error().Err(err).Msg("sandbox failed")
 	}

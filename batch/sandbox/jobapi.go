@@ -180,20 +180,18 @@ func (s *Server) listJobs(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	visible := s.lagged(opListJobs, c.now)
 	var all []listed
 	for _, j := range s.jobsOf(c.project) {
-		if j.vanished(c.now) || j.Created.After(visible) {
+		if j.vanished(c.now) {
 			continue
 		}
 		body, err := s.upToDate(j, c.now)
 		if err != nil {
 			return answer{}, err
 		}
-		all = append(all, listed{j.ID, body})
+		all = append(all, listed{id: j.ID, created: j.Created, body: body})
 	}
-	body, err := page(all, c.URL.Query().Get("after"), limit)
-	return answer{body: body}, err
+	return s.list(c, opListJobs, all, limit)
 }
 
 func (s *Server) upToDate(j *job, now time.Time) (jobBody, error) {

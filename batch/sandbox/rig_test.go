@@ -153,19 +153,24 @@ func (r *rig) do(method, path, contentType string, body io.Reader) (*http.Respon
 // call sends a request and decodes the JSON answer.
 func (r *rig) call(method, path string, body any) (int, map[string]any) {
 	r.Helper()
-	var in io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			r.Fatal(err)
-		}
-		in = bytes.NewReader(b)
-	}
-	resp, err := r.do(method, path, "application/json", in)
+	resp, err := r.do(method, path, "application/json", encoded(r.T, body))
 	if err != nil {
 		r.Fatalf("%s %s: %v", method, path, err)
 	}
 	return resp.StatusCode, r.decode(resp)
+}
+
+// encoded is a request body; nil has none.
+func encoded(t *testing.T, body any) io.Reader {
+	t.Helper()
+	if body == nil {
+		return nil
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(b)
 }
 
 func (r *rig) decode(resp *http.Response) map[string]any {

@@ -464,22 +464,7 @@ func TestLists(t *testing.T) {
 		jobs = append(jobs, r.create(files[len(files)-1]))
 	}
 	slices.Reverse(jobs)
-	walk := func(path string) (ids []string) {
-		for after := ""; ; {
-			_, out := r.call("GET", path+after, nil)
-			data := out["data"].([]any)
-			for _, d := range data {
-				ids = append(ids, at(d, "id").(string))
-			}
-			if out["has_more"] != true {
-				return ids
-			}
-			if out["last_id"] != ids[len(ids)-1] || out["first_id"] != at(data[0], "id") {
-				t.Fatalf("page is %v", out)
-			}
-			after = "&after=" + ids[len(ids)-1]
-		}
-	}
+	walk := func(path string) []string { return slices.Concat(r.walk(path)...) }
 	if got := walk("/v1/batches?limit=2"); !slices.Equal(got, jobs) {
 		t.Errorf("jobs %v, want %v", got, jobs)
 	}

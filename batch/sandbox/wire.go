@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -71,9 +72,12 @@ type listBody struct {
 	HasMore bool   `json:"has_more"`
 }
 
+// listed is an entry of a list.
 type listed struct {
-	id   string
-	body any
+	id      string
+	created time.Time
+	body    any
+	hidden  bool // by a fault; it is still good for a cursor
 }
 
 // page cuts one page out of all, which is in the order of the list.
@@ -88,6 +92,7 @@ func page(all []listed, after string, limit int) (listBody, error) {
 		}
 		all = all[i+1:]
 	}
+	all = slices.DeleteFunc(all, func(l listed) bool { return l.hidden })
 	out := listBody{Object: "list", HasMore: len(all) > limit}
 	all = all[:min(limit, len(all))]
 	for _, l := range all {

@@ -1,7 +1,8 @@
 // Package sqltest opens fresh ledgers for tests: SQLite always, PostgreSQL
 // where its programs are installed or ROLLCALL_TEST_POSTGRES_URL names a
 // server. With ROLLCALL_TEST_POSTGRES=require a missing PostgreSQL fails the
-// test; nothing is skipped silently.
+// test; nothing is skipped silently. With ROLLCALL_TEST_POOLER=1 every store
+// reaches PostgreSQL through a PgBouncer that pools transactions.
 package sqltest
 
 import (
@@ -20,7 +21,7 @@ import (
 // Ledger is a fresh, migrated ledger of one test.
 type Ledger struct {
 	*sql.Store
-	Address string // for opening it again
+	Address string // for opening it again, past any pooler
 	Keys    *keyring.Ring
 	Clock   *Clock
 }
@@ -66,7 +67,7 @@ func OpenWith(t testing.TB, address string, opts sql.Options) *Ledger {
 		t.Fatal(err)
 	}
 	l := &Ledger{Address: address, Keys: keys, Clock: &Clock{now: Start}}
-	opts.Address, opts.Actor, opts.Create = address, "test", true
+	opts.Address, opts.Actor, opts.Create = pooled(t, address), "test", true
 	if opts.Now == nil {
 		opts.Now = l.Clock.Now
 	}
@@ -79,7 +80,12 @@ func OpenWith(t testing.TB, address string, opts sql.Options) *Ledger {
 			t.Error(err)
 		}
 	})
-	if _, err := l.Migrate(ctx); err != nil {
+	if opts.Address == address {
+		_, err = l.Migrate(ctx)
+	} else { // past the pooler: the migrations' lock belongs to one connection
+		err = migrate(ctx, address)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.CreateLedger(ctx, l.Clock.Now(), keys); err != nil {

@@ -38,6 +38,7 @@ type bench struct {
 	log      *syncBuffer
 	db       *sqlx.DB
 	accepted int // reports so far
+	hidden   func(fake.JobBook) bool
 
 	processes atomic.Int32
 }
@@ -112,15 +113,26 @@ func (s *syncBuffer) String() string {
 func newBench(t *testing.T, l *sqltest.Ledger) *bench {
 	t.Helper()
 	b := &bench{Ledger: l, t: t, log: &syncBuffer{}, db: openRows(t, l.Address)}
-	b.fake = fake.New(fake.Options{
-		Account: batch.Account{Processor: "fake", Name: "main", Host: "fake.test", Region: "test", Fingerprint: "fp-main"},
-		Now:     l.Clock.Now, Breach: func(rule string) { t.Errorf("the processor saw a broken rule: %s", rule) },
-	})
 	b.policy = l.Approve(t, sqltest.Policy("p", 1))
-	b.r = b.reconciler(l)
+	b.settleBy(batch.SettleByListing)
 	t.Cleanup(b.noTextOutside)
 	return b
 }
+
+// settleBy puts another processor in the place of the bench's, which tells by
+// these means what became of a create. Its lists come in pages of one.
+func (b *bench) settleBy(s batch.Settlement) {
+	b.fake = fake.New(fake.Options{
+		Account: batch.Account{Processor: "fake", Name: "main", Host: "fake.test", Region: "test", Fingerprint: "fp-main"},
+		Now:     b.Clock.Now, Breach: func(rule string) { b.t.Errorf("the processor saw a broken rule: %s", rule) },
+		Answer:     func(string, string) []byte { return []byte(`{"label":"ok","evidence":[]}`) },
+		Settlement: s, Page: 1, Hide: func(j fake.JobBook) bool { return b.hidden != nil && b.hidden(j) },
+	})
+	b.r = b.reconciler(b.Ledger)
+}
+
+// hide leaves jobs out of the processor's list; nil shows them all.
+func (b *bench) hide(hidden func(fake.JobBook) bool) { b.hidden = hidden }
 
 // reconciler is a fresh process over a ledger.
 func (b *bench) reconciler(store reconcile.Store) *reconcile.Reconciler {

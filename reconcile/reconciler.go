@@ -67,7 +67,7 @@ type Settings struct {
 	InputExpiry  time.Duration // asked for uploaded files; 0 for the provider's default
 	OutputExpiry time.Duration // asked for result files
 
-	ResolveFirst time.Duration // wait after the first look for the job of an uncertain submission; it doubles
+	ResolveFirst time.Duration // shortest wait between two looks for the job of an uncertain submission
 	ResolveMax   time.Duration // longest such wait
 	AbsentAfter  time.Duration // behind its send deadline a job that no list shows may be absent: longer than a request may take
 	SweepWindow  time.Duration // how far back an account's list of jobs is read

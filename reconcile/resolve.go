@@ -296,7 +296,7 @@ func (v *resolution) lookAgain(ctx context.Context, s Uncertain) error {
 // next is when to look again: at growing distance, and as soon as absence can
 // be proven.
 func (v *resolution) next(s Uncertain) time.Time {
-	next := v.now.Add(lookWait(&v.r.Settings, s.Looks))
+	next := v.now.Add(lookWait(&v.r.Settings, v.now.Sub(s.SendBy)))
 	if decisive := s.SendBy.Add(v.r.Settings.AbsentAfter); v.now.Before(decisive) && next.After(decisive) {
 		return decisive
 	}
@@ -306,7 +306,7 @@ func (v *resolution) next(s Uncertain) time.Time {
 // putOff notes a look that proved nothing. An operator is told once waiting has
 // had its chance.
 func (v *resolution) putOff(ctx context.Context, s Uncertain, o *obstacle) error {
-	l := Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(lookWait(&v.r.Settings, s.Looks+1))}
+	l := Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(lookWait(&v.r.Settings, v.now.Sub(s.SendBy)))}
 	if o.lasting || v.now.After(s.SendBy.Add(2*v.r.Settings.AbsentAfter)) {
 		l.Obstacle = o.why
 	}

@@ -38,13 +38,10 @@ func submitWait(s *Settings, attempt int64, retryAfter time.Duration) time.Durat
 }
 
 // lookWait is the wait after a look for the job of an uncertain submission that
-// found none: it doubles with each look, between ResolveFirst and ResolveMax.
-func lookWait(s *Settings, looks int64) time.Duration {
-	wait := s.ResolveFirst
-	for ; looks > 0 && wait < s.ResolveMax; looks-- {
-		wait *= 2
-	}
-	return max(s.ResolveFirst, min(wait, s.ResolveMax))
+// settled nothing: as long as its send deadline has passed, so that the distance
+// of the looks doubles, between ResolveFirst and ResolveMax.
+func lookWait(s *Settings, age time.Duration) time.Duration {
+	return max(s.ResolveFirst, min(age, s.ResolveMax))
 }
 
 // jitter is a random duration below limit. Without random bytes it is 0:

@@ -70,7 +70,7 @@ func parseBody(body []byte) (items []Item, faults []batch.Fault) {
 	for raw := range bytes.Lines(body) {
 		line++
 		var r requestLine
-		if json.Unmarshal(raw, &r, json.RejectUnknownMembers(true)) != nil || !bytes.HasSuffix(raw, []byte("\n")) {
+		if json.Unmarshal(raw, &r, json.RejectUnknownMembers(true)) != nil || r.CustomID == "" || !bytes.HasSuffix(raw, []byte("\n")) {
 			faults = append(faults, batch.Fault{Line: line, Code: "invalid_json_line"})
 			continue
 		}

@@ -1,0 +1,209 @@
+package sql_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rollcall/reconcile"
+	"rollcall/sql"
+	"rollcall/sql/sqltest"
+)
+
+// meeting is two transactions that touch the same rows, each of another
+// process. Of every pair both orders are told, unless its sides are alike.
+//
+// On PostgreSQL the first one stands before its COMMIT when the second comes,
+// and goes on once the server itself says that the second waits for it. SQLite
+// lets in one writer at a time, so there the second simply comes later.
+type meeting struct {
+	first, second func(q *planner) error
+	// waits is what the statement reads at which the second waits for the first;
+	// "" is for a second that may not wait at all.
+	waits string
+	// refused is the second one's answer, nil for success.
+	refused error
+	// then looks at what the two have left.
+	then func()
+}
+
+// meetings lets transactions meet on each database, every meeting in a ledger
+// that holds nothing but what it prepares. No invariant may be broken in what
+// it leaves.
+func meetings(t *testing.T, all map[string]func(p *planner) meeting) {
+	t.Helper()
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		shared := openRaw(t, l.Address)
+		for name, prepare := range all {
+			t.Run(name, func(t *testing.T) {
+				p := emptied(t, l, shared)
+				m := prepare(p)
+				first, second := p.meet(m)
+				if first != nil {
+					t.Fatalf("the first: %v", first)
+				}
+				if !errors.Is(second, m.refused) {
+					t.Fatalf("the second: %v, want %v", second, m.refused)
+				}
+				m.then()
+				if broken := offences(t, p.Ledger); len(broken) > 0 {
+					t.Errorf("broken invariants: %v", broken)
+				}
+			})
+		}
+	})
+}
+
+// emptied is a planner in a ledger that an earlier meeting has used: to make
+// another database takes longer than all that happens in it.
+func emptied(t *testing.T, l *sqltest.Ledger, shared raw) *planner {
+	t.Helper()
+	shared.t = t
+	shared.exec("DELETE FROM policy_decisions")
+	shared.exec("DELETE FROM leases WHERE name NOT LIKE 'gate:%'")
+	shared.clear()
+	l.Clock.Advance(-l.Clock.Uptime())
+	return &planner{Ledger: l, raw: shared, policy: l.Approve(t, sqltest.Policy("p", 1))}
+}
+
+// process is another process on the test's ledger, known to the server by name.
+func (p *planner) process(name string, commit func(string, func() error) error) *planner {
+	p.t.Helper()
+	address := p.Address
+	if p.postgres {
+		u, err := url.Parse(address)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		set := u.Query()
+		set.Set("application_name", name)
+		u.RawQuery = set.Encode()
+		address = u.String()
+	}
+	s, err := sql.Open(p.t.Context(), sql.Options{Address: address, Actor: name, Now: p.Clock.Now, Commit: commit})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = s.Close() })
+	l, q := *p.Ledger, *p
+	l.Store, q.Ledger = s, &l
+	return &q
+}
+
+// meet runs both sides of a meeting and returns what they were answered.
+func (p *planner) meet(m meeting) (first, second error) {
+	p.t.Helper()
+	if !p.postgres {
+		first = m.first(p.process("first", nil))
+		return first, m.second(p.process("second", nil))
+	}
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	defer cancel()
+	reached, release := make(chan struct{}), make(chan struct{})
+	reach, goOn := sync.OnceFunc(func() { close(reached) }), sync.OnceFunc(func() { close(release) })
+	var sides sync.WaitGroup
+	defer func() {
+		goOn()
+		sides.Wait()
+	}()
+	held := p.process("first", func(_ string, commit func() error) error {
+		reach()
+		<-release
+		return commit()
+	})
+	firstDone, secondDone := make(chan error, 1), make(chan error, 1)
+	sides.Go(func() { firstDone <- m.first(held) })
+	select {
+	case <-reached:
+	case err := <-firstDone:
+		p.t.Fatalf("the first did not come to its COMMIT: %v", err)
+	}
+	other := p.process("second", nil)
+	sides.Go(func() { secondDone <- m.second(other) })
+	if m.waits == "" {
+		select {
+		case second = <-secondDone:
+		case <-ctx.Done():
+			p.t.Fatal("the second waits for the first")
+		}
+		goOn()
+		return <-firstDone, second
+	}
+	if at := p.awaitBlocked(ctx, secondDone); !strings.Contains(at, m.waits) {
+		p.t.Fatalf("the second waits at %q, not at %q", at, m.waits)
+	}
+	goOn()
+	return <-firstDone, <-secondDone
+}
+
+const blockedSQL = `SELECT s.query FROM pg_stat_activity AS s
+WHERE s.datname = current_database() AND s.application_name = 'second' AND EXISTS (SELECT 1 FROM pg_stat_activity AS f
+  WHERE f.datname = s.datname AND f.application_name = 'first' AND f.pid = ANY (pg_blocking_pids(s.pid)))`
+
+// awaitBlocked returns when the server says that the second is blocked by the
+// first, with the statement at which it is.
+func (p *planner) awaitBlocked(ctx context.Context, secondDone <-chan error) (statement string) {
+	p.t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if len(p.strings(blockedSQL)) > 0 {
+			// Read again: the first time it may still have been on its way there,
+			// since the server reads the statement before it looks for locks.
+			return strings.Join(p.strings(blockedSQL), "; ")
+		}
+		select {
+		case err := <-secondDone:
+			p.t.Fatalf("the second did not wait for the first: %v", err)
+		case <-ctx.Done():
+			p.t.Fatal("the second neither waits for the first nor ends")
+		case <-tick.C:
+		}
+	}
+}
+
+// delivery is a revision of a report under the planner's policy.
+func (p *planner) delivery(id string, revision int64) reconcile.Delivery {
+	p.t.Helper()
+	return delivered(p.t, p.Keys, p.policy, id, revision, fmt.Sprint("text ", revision))
+}
+
+// takeIn is the side of a meeting that takes a delivery in.
+func takeIn(d reconcile.Delivery) func(q *planner) error {
+	return func(q *planner) error {
+		_, err := q.AcceptReports(q.t.Context(), q.Clock.Now(), []reconcile.Delivery{d})
+		return err
+	}
+}
+
+// applyAll applies until nothing is extracted any more.
+func (p *planner) applyAll() {
+	p.t.Helper()
+	for {
+		chunk, err := p.ApplyExtracted(p.t.Context(), p.Clock.Now(), 100, reconcile.Authority)
+		p.must(err)
+		if chunk.Seen == 0 {
+			return
+		}
+	}
+}
+
+// want compares a column of a query with a printed list.
+func (p *planner) want(want, query string) {
+	p.t.Helper()
+	if got := p.strings(query); fmt.Sprint(got) != want {
+		p.t.Errorf("%v, want %s, from %s", got, want, query)
+	}
+}
+
+func (p *planner) must(errs ...error) {
+	p.t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		p.t.Fatal(err)
+	}
+}

@@ -64,6 +64,11 @@ const (
 	OpStatus   Op = "status"
 	OpDownload Op = "download"
 	OpDelete   Op = "delete"
+
+	OpListJobs  Op = "list jobs"
+	OpListFiles Op = "list files"
+	OpCancel    Op = "cancel"
+	OpInspect   Op = "inspect"
 )
 
 // Fault is what a call meets.
@@ -77,18 +82,18 @@ type FaultKind string
 
 // The faults. Those that act carry the call out before they go wrong.
 const (
-	LostRequest  FaultKind = "lost request"  // does not act; no answer
-	LostAnswer   FaultKind = "lost answer"   // acts; no answer
-	GatewayPage  FaultKind = "gateway page"  // acts; answers 502 with a page of HTML
-	Blank        FaultKind = "blank"         // acts; answers 200 without content
-	Conflict     FaultKind = "conflict"      // acts; answers 409
-	BadRequest   FaultKind = "bad request"   // documented refusal
-	Unauthorized FaultKind = "unauthorized"  // documented refusal of the key
-	Missing      FaultKind = "missing"       // documented 404
-	TooMany      FaultKind = "too many"      // documented rate limit
-	NoCredit     FaultKind = "no credit"     // documented end of the money
-	Redirect     FaultKind = "redirect"      // does not act; points at another host
-	Torn         FaultKind = "torn download" // the body ends half-way
+	LostRequest  FaultKind = "lost request" // does not act; no answer
+	LostAnswer   FaultKind = "lost answer"  // acts; no answer
+	GatewayPage  FaultKind = "gateway page" // acts; answers 502 with a page of HTML
+	Blank        FaultKind = "blank"        // acts; answers 200 without content
+	Conflict     FaultKind = "conflict"     // acts; answers 409
+	BadRequest   FaultKind = "bad request"  // documented refusal
+	Unauthorized FaultKind = "unauthorized" // documented refusal of the key
+	Missing      FaultKind = "missing"      // documented 404
+	TooMany      FaultKind = "too many"     // documented rate limit
+	NoCredit     FaultKind = "no credit"    // documented end of the money
+	Redirect     FaultKind = "redirect"     // does not act; points at another host
+	Torn         FaultKind = "torn answer"  // acts; the body ends half-way
 )
 
 // Ending is how a job ends.
@@ -102,7 +107,8 @@ const (
 	BodyRefused Ending = "body refused"
 )
 
-// Run runs the suite. Each check has a Subject of its own.
+// Run runs the suite. Each check has a Subject of its own. What is about a
+// batch.Inventory or a batch.Inspector is skipped for a provider that is none.
 func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 	for _, c := range []struct {
 		name  string
@@ -126,6 +132,15 @@ func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 		{"download faults", downloadFaults},
 		{"decode junk", junk},
 		{"delete file", deleteFile},
+		{"list jobs", listJobs},
+		{"list files", listFiles},
+		{"list in pages", listPages},
+		{"list faults", listFaults},
+		{"cancel", cancel},
+		{"cancel faults", cancelFaults},
+		{"request id", requestID},
+		{"inspect", inspect},
+		{"inspect faults", inspectFaults},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.check(&harness{T: t, newSubject: newSubject, Subject: newSubject(t)})

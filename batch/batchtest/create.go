@@ -28,6 +28,24 @@ func account(h *harness) {
 	if l := h.Provider.Limits(); l.Items < 0 || l.Bytes < 0 || l.ItemBytes < 0 {
 		h.Errorf("limits %+v", l)
 	}
+	settlement(h)
+}
+
+// settlement: what is needed to settle a create of unknown outcome is there.
+func settlement(h *harness) {
+	s := h.Provider.Settlement()
+	if window := h.Provider.Limits().KeyWindow; (window > 0) != (s == batch.SettleByKey) || window < 0 {
+		h.Errorf("settled by %s, with a window of %v", s, window)
+	}
+	switch s {
+	case batch.SettleByListing, batch.SettleByResults:
+		if _, ok := h.Provider.(batch.Inventory); !ok {
+			h.Errorf("settled by %s without an inventory", s)
+		}
+	case batch.SettleByKey, batch.SettleByRepeat:
+	default:
+		h.Errorf("settled by %q", s)
+	}
 }
 
 func appendRequest(h *harness) {
@@ -233,6 +251,17 @@ func unreachable(h *harness) {
 	_, _, err = p.Download(h.Context(), "file-1")
 	h.fails(err, batch.Temporary)
 	h.fails(p.DeleteFile(h.Context(), "file-1"), batch.Temporary)
+	if inv, ok := p.(batch.Inventory); ok {
+		_, err = inv.ListJobs(h.Context(), "")
+		h.fails(err, batch.Temporary)
+		_, err = inv.ListFiles(h.Context(), "")
+		h.fails(err, batch.Temporary)
+		h.fails(inv.Cancel(h.Context(), "batch-1"), batch.Temporary)
+	}
+	if i, ok := p.(batch.Inspector); ok {
+		_, err = i.Inspect(h.Context(), "batch-1")
+		h.fails(err, batch.Temporary)
+	}
 }
 
 func cancelled(h *harness) {
@@ -247,6 +276,17 @@ func cancelled(h *harness) {
 	_, _, err = h.Provider.Download(ctx, file)
 	h.fails(err, batch.Temporary)
 	h.fails(h.Provider.DeleteFile(ctx, file), batch.Temporary)
+	if inv, ok := h.Provider.(batch.Inventory); ok {
+		_, err = inv.ListJobs(ctx, "")
+		h.fails(err, batch.Temporary)
+		_, err = inv.ListFiles(ctx, "")
+		h.fails(err, batch.Temporary)
+		h.fails(inv.Cancel(ctx, "batch-1"), batch.Temporary)
+	}
+	if i, ok := h.Provider.(batch.Inspector); ok {
+		_, err = i.Inspect(ctx, "batch-1")
+		h.fails(err, batch.Temporary)
+	}
 	if h.Server.Jobs() != 0 || h.Server.Files() != 1 {
 		h.Errorf("%d jobs, %d files", h.Server.Jobs(), h.Server.Files())
 	}

@@ -26,9 +26,11 @@ func TestContract(t *testing.T) {
 		down.Hooks = fake.Hooks{
 			Upload: refused, Status: refused, Download: refused, Delete: refused,
 			Create: func(batch.Creation) (bool, error) { return refused("") },
+			List:   refused, ListFiles: refused, Cancel: refused, Inspect: refused,
 		}
-		p := fake.New(fake.Options{})
-		return batchtest.Subject{Provider: p, Server: server{p}, Unreachable: down}
+		s := server{}
+		s.p = fake.New(fake.Options{Page: 2})
+		return batchtest.Subject{Provider: s.p, Server: s, Unreachable: down}
 	})
 }
 
@@ -82,8 +84,24 @@ func (s server) Arm(op batchtest.Op, f batchtest.Fault) bool {
 		h.Download = once
 	case batchtest.OpDelete:
 		h.Delete = once
+	case batchtest.OpListJobs:
+		h.List = once
+	case batchtest.OpListFiles:
+		h.ListFiles = once
+	case batchtest.OpCancel:
+		h.Cancel = once
+	case batchtest.OpInspect: // an answer is no error, whatever it says
+		h.Inspect = once
+		return f.Kind == batchtest.LostRequest || f.Kind == batchtest.LostAnswer || f.Kind == batchtest.Torn
 	}
 	return true
+}
+
+// Page: two entries at a time from the beginning.
+func (s server) Page(entries int) {
+	if entries != 2 {
+		panic("the fake's pages have two entries")
+	}
 }
 
 func (s server) Calls(op batchtest.Op) int { return s.p.Calls(fake.Op(op)) }

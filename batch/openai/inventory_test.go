@@ -233,6 +233,10 @@ func TestLongListings(t *testing.T) {
 			t.Errorf("%s: %d bytes for %d", name, got, len(tc.body))
 		}
 	}
+	page502 := fixed(t, 502, nil, strings.Repeat("<p>", maxListing/4))
+	if got := allocated(func() { page502.ListJobs(t.Context(), "") }); got > 8*maxAnswer {
+		t.Errorf("an error page: %d bytes", got)
+	}
 	var many strings.Builder
 	for i := range maxEntries + 1 {
 		fmt.Fprintf(&many, `,{"id":"f%d"}`, i)

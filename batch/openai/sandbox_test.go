@@ -27,7 +27,8 @@ func TestContractOverSandbox(t *testing.T) {
 // opNames are the sandbox's names of the operations.
 var opNames = map[batchtest.Op]string{
 	batchtest.OpUpload: "upload", batchtest.OpCreate: "create", batchtest.OpStatus: "status",
-	batchtest.OpDownload: "content", batchtest.OpDelete: "delete_file",
+	batchtest.OpDownload: "content", batchtest.OpDelete: "delete_file", batchtest.OpCancel: "cancel",
+	batchtest.OpListJobs: "list_batches", batchtest.OpListFiles: "list_files", batchtest.OpInspect: "status",
 }
 
 // Arm sets the sandbox's fault for f, once. A fault that it has no name for
@@ -47,8 +48,11 @@ func (r *rig) Arm(op batchtest.Op, f batchtest.Fault) bool {
 		batchtest.TooMany:      "rate_limit:form=none,op=" + name,
 		batchtest.NoCredit:     "insufficient_quota:op=" + name,
 		batchtest.Redirect:     "redirect:to=" + r.other.URL + ",op=" + name,
-		batchtest.Torn:         "content_cut:at=0.5",
+		batchtest.Torn:         "answer_cut:at=0.5,op=" + name,
 	}[f.Kind]
+	if f.Kind == batchtest.Torn && op == batchtest.OpDownload {
+		text = "content_cut:at=0.5"
+	}
 	if f.RetryAfter > 0 {
 		text = fmt.Sprintf("rate_limit:retry_after=%d,op=%s", int(f.RetryAfter.Seconds()), name)
 	}
@@ -64,6 +68,9 @@ func (r *rig) Calls(op batchtest.Op) int {
 	r.Helper()
 	return int(r.books().Requests[opNames[op]])
 }
+
+// Page makes lists short, until other faults are set.
+func (r *rig) Page(entries int) { r.Helper(); r.faults(fmt.Sprintf("short_page:entries=%d", entries)) }
 
 func (r *rig) Jobs() int    { r.Helper(); return len(r.books().Jobs) }
 func (r *rig) Files() int   { r.Helper(); return r.books().Files }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,7 +30,9 @@ type server struct {
 	armed   map[batchtest.Op]batchtest.Fault
 	calls   map[batchtest.Op]int
 	files   map[string][]byte
+	inputs  map[string]string // the names of the files that were uploaded
 	jobs    map[string]map[string]any
+	page    int // entries of a page; 0 as asked
 	strayed int
 	last    int // the last id that was given out
 }
@@ -36,11 +40,12 @@ type server struct {
 func newServer(t *testing.T) *server {
 	t.Helper()
 	s := &server{
-		t:     t,
-		armed: map[batchtest.Op]batchtest.Fault{},
-		calls: map[batchtest.Op]int{},
-		files: map[string][]byte{},
-		jobs:  map[string]map[string]any{},
+		t:      t,
+		armed:  map[batchtest.Op]batchtest.Fault{},
+		calls:  map[batchtest.Op]int{},
+		files:  map[string][]byte{},
+		inputs: map[string]string{},
+		jobs:   map[string]map[string]any{},
 	}
 	s.other = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		s.mu.Lock()
@@ -91,14 +96,27 @@ func TestContract(t *testing.T) {
 func (s *server) Arm(op batchtest.Op, f batchtest.Fault) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.armed[op] = f
+	s.armed[wire(op)] = f
 	return true
 }
 
-func (s *server) Calls(op batchtest.Op) int { s.mu.Lock(); defer s.mu.Unlock(); return s.calls[op] }
-func (s *server) Jobs() int                 { s.mu.Lock(); defer s.mu.Unlock(); return len(s.jobs) }
-func (s *server) Files() int                { s.mu.Lock(); defer s.mu.Unlock(); return len(s.files) }
-func (s *server) Strayed() int              { s.mu.Lock(); defer s.mu.Unlock(); return s.strayed }
+// wire is op as it looks on the wire.
+func wire(op batchtest.Op) batchtest.Op {
+	if op == batchtest.OpInspect {
+		return batchtest.OpStatus
+	}
+	return op
+}
+
+func (s *server) Page(entries int) { s.mu.Lock(); defer s.mu.Unlock(); s.page = entries }
+func (s *server) Calls(op batchtest.Op) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[wire(op)]
+}
+func (s *server) Jobs() int    { s.mu.Lock(); defer s.mu.Unlock(); return len(s.jobs) }
+func (s *server) Files() int   { s.mu.Lock(); defer s.mu.Unlock(); return len(s.files) }
+func (s *server) Strayed() int { s.mu.Lock(); defer s.mu.Unlock(); return s.strayed }
 
 func (s *server) id(prefix string) string {
 	s.last++
@@ -166,7 +184,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var acted http.ResponseWriter = httptest.NewRecorder()
 	switch fault.Kind {
-	case "", batchtest.Torn:
+	case "":
 		acted = w
 	case batchtest.LostRequest:
 		panic(http.ErrAbortHandler)
@@ -192,8 +210,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, s.other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 		return
 	}
-	s.act(acted, r, op, body, fault.Kind == batchtest.Torn)
+	s.act(acted, r, op, body)
 	switch fault.Kind {
+	case batchtest.Torn:
+		whole := acted.(*httptest.ResponseRecorder).Body.Bytes()
+		w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
+		w.Write(whole[:len(whole)/2])
 	case batchtest.LostAnswer:
 		panic(http.ErrAbortHandler)
 	case batchtest.GatewayPage:
@@ -213,6 +235,12 @@ func opOf(r *http.Request) batchtest.Op {
 		return batchtest.OpUpload
 	case r.Method == "POST" && path == "/batches":
 		return batchtest.OpCreate
+	case r.Method == "GET" && path == "/batches":
+		return batchtest.OpListJobs
+	case r.Method == "GET" && path == "/files":
+		return batchtest.OpListFiles
+	case r.Method == "POST" && strings.HasSuffix(path, "/cancel"):
+		return batchtest.OpCancel
 	case r.Method == "GET" && strings.HasPrefix(path, "/batches/"):
 		return batchtest.OpStatus
 	case r.Method == "GET" && strings.HasSuffix(path, "/content"):
@@ -224,8 +252,9 @@ func opOf(r *http.Request) batchtest.Op {
 }
 
 // act carries a call out; mu is held.
-func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, body []byte, torn bool) {
-	id := strings.TrimSuffix(r.URL.Path[strings.LastIndex(strings.TrimSuffix(r.URL.Path, "/content"), "/")+1:], "/content")
+func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, body []byte) {
+	path := strings.TrimSuffix(strings.TrimSuffix(r.URL.Path, "/content"), "/cancel")
+	id := path[strings.LastIndex(path, "/")+1:]
 	answer := func(v any) { json.NewEncoder(w).Encode(v) }
 	switch op {
 	case batchtest.OpUpload:
@@ -237,7 +266,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, bo
 		}
 		content, _ := io.ReadAll(file)
 		id := s.id("file-")
-		s.files[id] = content
+		s.files[id], s.inputs[id] = content, header.Filename
 		answer(map[string]any{"id": id, "object": "file", "bytes": len(content)})
 	case batchtest.OpCreate:
 		job := map[string]any{}
@@ -245,6 +274,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, bo
 			s.t.Error(err)
 		}
 		job["id"], job["status"] = s.id("batch_"), "validating"
+		job["created_at"] = madeAt(job["id"].(string))
 		s.jobs[job["id"].(string)] = job
 		answer(job)
 	case batchtest.OpStatus:
@@ -260,9 +290,6 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, bo
 			return
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-		if torn {
-			content = content[:len(content)/2]
-		}
 		w.Write(content)
 	case batchtest.OpDelete:
 		_, ok := s.files[id]
@@ -272,5 +299,59 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, bo
 			return
 		}
 		answer(map[string]any{"id": id, "deleted": true})
+	case batchtest.OpCancel:
+		switch job := s.jobs[id]; {
+		case job == nil:
+			w.WriteHeader(http.StatusNotFound)
+		case job["status"] == "completed":
+			w.WriteHeader(http.StatusBadRequest)
+			answer(map[string]any{"error": map[string]any{"message": batchtest.Marker, "type": "invalid_request_error"}})
+		default:
+			job["status"] = "cancelling"
+			answer(job)
+		}
+	case batchtest.OpListJobs:
+		answer(s.list(r, slices.Collect(maps.Keys(s.jobs)), func(id string) any { return s.jobs[id] }))
+	case batchtest.OpListFiles:
+		if q := r.URL.Query(); q.Get("purpose") != "batch" || q.Get("order") != "desc" {
+			s.t.Errorf("list of files with %v", q)
+		}
+		var inputs []string
+		for id := range s.files {
+			if s.inputs[id] != "" {
+				inputs = append(inputs, id)
+			}
+		}
+		answer(s.list(r, inputs, func(id string) any {
+			return map[string]any{"id": id, "filename": s.inputs[id], "bytes": len(s.files[id]), "purpose": "batch", "created_at": madeAt(id)}
+		}))
 	}
+}
+
+// numberOf is the part of an id that grows.
+func numberOf(id string) int {
+	n, _ := strconv.Atoi(strings.TrimLeft(id, "abcdefghijklmnopqrstuvwxyz-_"))
+	return n
+}
+
+func madeAt(id string) int { return 1_772_330_400 + numberOf(id) }
+
+// list is a page of the objects with these ids, newest first; mu is held.
+func (s *server) list(r *http.Request, ids []string, show func(id string) any) map[string]any {
+	slices.SortFunc(ids, func(a, b string) int { return numberOf(b) - numberOf(a) })
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil {
+		s.t.Errorf("list: %v", err)
+	}
+	if after := r.URL.Query().Get("after"); after != "" {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return numberOf(id) >= numberOf(after) })
+	}
+	if s.page > 0 {
+		limit = min(limit, s.page)
+	}
+	data := []any{}
+	for _, id := range ids[:min(limit, len(ids))] {
+		data = append(data, show(id))
+	}
+	return map[string]any{"object": "list", "data": data, "has_more": len(ids) > limit}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,41 @@ type Witness interface {
 	// is now. ErrRewound, with what is missing, when the ledger lacks something
 	// that it once held; then nothing new is remembered.
 	Verify(ctx context.Context) error
+	// Compare only compares.
+	Compare(ctx context.Context) (Comparison, error)
+	// Renew remembers the ledger as it is now and forgets what it lacks. Only a
+	// recovery may end so.
+	Renew(ctx context.Context) error
+}
+
+// Comparison is a ledger beside what is remembered of it.
+type Comparison struct {
+	File             string    `json:"file"`
+	NotedAt          time.Time `json:"noted_at"` // zero when nothing was remembered yet
+	Generation       int64     `json:"generation"`
+	LedgerGeneration int64     `json:"ledger_generation"`
+	AuditHigh        int64     `json:"audit_high"`
+	LedgerAuditHigh  int64     `json:"ledger_audit_high"`
+	MissingCommits   []string  `json:"missing_commits"` // acknowledged transactions, by their tokens
+	MissingIntents   []string  `json:"missing_intents"` // submissions that may have been sent
+}
+
+// Rewound says what the ledger lacks, or "" when it lacks nothing.
+func (c Comparison) Rewound() string {
+	var lacks []string
+	if c.LedgerGeneration < c.Generation {
+		lacks = append(lacks, fmt.Sprintf("it is of generation %d, and %d was seen", c.LedgerGeneration, c.Generation))
+	}
+	if c.LedgerGeneration == c.Generation && c.LedgerAuditHigh < c.AuditHigh {
+		lacks = append(lacks, fmt.Sprintf("its audit ends at %d, and %d was seen", c.LedgerAuditHigh, c.AuditHigh))
+	}
+	if n := len(c.MissingIntents); n > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d intents to send are missing, the first one is submission %s", n, c.MissingIntents[0]))
+	}
+	if n := len(c.MissingCommits); n > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d acknowledged transactions are missing", n))
+	}
+	return strings.Join(lacks, "; ")
 }
 
 // ErrRewound: the ledger lacks what it once held.
@@ -34,6 +70,14 @@ func (r *Reconciler) VerifyWitness(ctx context.Context, now time.Time) error {
 		return errors.Join(err, r.rewound(ctx, now, err.Error()))
 	}
 	return err
+}
+
+// RenewWitness ends a recovery: the witness remembers the ledger as it is now.
+func (r *Reconciler) RenewWitness(ctx context.Context) error {
+	if r.Witness == nil {
+		return nil
+	}
+	return r.Witness.Renew(ctx)
 }
 
 // rewound pauses what could send a text again or put an older record in the

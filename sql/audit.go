@@ -23,22 +23,42 @@ var auditMissingPostgresSQL string
 //go:embed query/audit_missing.sqlite.sql
 var auditMissingSQLiteSQL string
 
+//go:embed query/submission_missing.postgres.sql
+var submissionMissingPostgresSQL string
+
+//go:embed query/submission_missing.sqlite.sql
+var submissionMissingSQLiteSQL string
+
 // MissingTokens gives those of the tokens, which Options.Committed was told,
 // that the ledger does not have: their transactions were acknowledged and are
 // gone, after a fail-over or a restore. It only reads, in no particular order,
 // and asks for all tokens in one statement: give it some thousands at most.
 func (s *Store) MissingTokens(ctx context.Context, tokens []string) ([]string, error) {
-	list, err := json.Marshal(tokens)
-	if err != nil {
-		return nil, fmt.Errorf("missing tokens: %w", err)
+	return s.missing(ctx, "missing tokens", auditMissingPostgresSQL, auditMissingSQLiteSQL, tokens)
+}
+
+// MissingSubmissions gives those of the submissions that the ledger does not
+// have, likewise.
+func (s *Store) MissingSubmissions(ctx context.Context, ids []string) ([]string, error) {
+	return s.missing(ctx, "missing submissions", submissionMissingPostgresSQL, submissionMissingSQLiteSQL, ids)
+}
+
+// missing asks for a whole list in one statement, as JSON.
+func (s *Store) missing(ctx context.Context, what, onPostgres, onSQLite string, list []string) ([]string, error) {
+	if len(list) == 0 {
+		return nil, nil
 	}
-	query := auditMissingPostgresSQL
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	query := onPostgres
 	if s.dialect != postgres {
-		query = auditMissingSQLiteSQL
+		query = onSQLite
 	}
 	var missing []string
-	if err := s.ro.SelectContext(ctx, &missing, query, string(list)); err != nil {
-		return nil, fmt.Errorf("missing tokens: %w", scrub(err))
+	if err := s.ro.SelectContext(ctx, &missing, query, string(text)); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, scrub(err))
 	}
 	return missing, nil
 }

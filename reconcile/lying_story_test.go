@@ -34,7 +34,8 @@ const (
 	lieJob       = 4 // members of a job
 	forumReports = 9 // of system forum
 	tooLarge     = 8 // is one of them
-	heldReports  = 2 // of system blog, whose policy is approved later
+	heldReports  = 3 // of system blog, whose policy is approved later
+	routed       = 2 // is one of them, which a person is given before that
 	lieReports   = forumReports + heldReports
 )
 
@@ -297,6 +298,18 @@ func (s *lieStory) brake() {
 	})
 }
 
+// route gives a held report to a person by hand.
+func (s *lieStory) route() {
+	s.t.Helper()
+	s.again("route", func() error {
+		return s.r.Route(s.t.Context(), []string{fmt.Sprint("blog-", routed)}, "a person", "a drill", func(a reconcile.RouteAnswer) {
+			if !a.Given {
+				s.t.Errorf("%s is not routed: %s", a.ID, a.Says)
+			}
+		})
+	})
+}
+
 // approve puts the policy of the held reports in force.
 func (s *lieStory) approve() {
 	s.t.Helper()
@@ -333,6 +346,7 @@ func (s *lieStory) run() {
 	s.Clock.Advance(time.Hour)
 	s.dieAfterIntent()
 	s.settle()
+	s.route()
 	s.approve()
 	s.settle()
 	s.intake("forum", 2, 0, 2) // two edits
@@ -356,6 +370,9 @@ func (s *lieStory) verify() {
 	if report.Broken() != 0 || report.Roll.Accepted != lieReports || report.Roll.Authoritative != lieReports || report.Roll.Records != lieReports {
 		s.t.Errorf("the roll: %+v, %d broken; %v", report.Roll, report.Broken(), s.errors)
 	}
+	if n := report.Roll.Unclassified[reconcile.Routed]; n != 1 {
+		s.t.Errorf("%d records of the report that was routed; %v", n, s.errors)
+	}
 	bySubmission, byWork := map[string]int{}, map[string][]string{}
 	for _, j := range s.fake.Jobs() {
 		if bySubmission[j.Metadata["rc_submission"]]++; bySubmission[j.Metadata["rc_submission"]] > 1 {
@@ -366,7 +383,7 @@ func (s *lieStory) verify() {
 			byWork[work] = append(byWork[work], j.Metadata["rc_job"])
 		}
 	}
-	if len(byWork) != lieReports-1+2 { // all but the one that is too large, and the edits
+	if len(byWork) != lieReports-2+2 { // all but the one that is too large and the one that was routed, and the edits
 		s.t.Errorf("the processor saw %d works", len(byWork))
 	}
 	for work, jobs := range byWork {

@@ -51,6 +51,7 @@ type Store interface {
 	ConsumeStore
 	ApplyStore
 	AccountStore
+	RouteStore
 	CheckStore
 	PolicyStore
 	GuardStore

@@ -20,18 +20,23 @@ import (
 type server struct{ p *fake.Provider }
 
 func TestContract(t *testing.T) {
-	batchtest.Run(t, func(t *testing.T) batchtest.Subject {
-		down := fake.New(fake.Options{})
-		refused := func(string) (bool, error) { return false, &batch.Error{Op: "dial", Kind: batch.Temporary} }
-		down.Hooks = fake.Hooks{
-			Upload: refused, Status: refused, Download: refused, Delete: refused,
-			Create: func(batch.Creation) (bool, error) { return refused("") },
-			List:   refused, ListFiles: refused, Cancel: refused, Inspect: refused,
-		}
-		s := server{}
-		s.p = fake.New(fake.Options{Page: 2})
-		return batchtest.Subject{Provider: s.p, Server: s, Unreachable: down}
-	})
+	for _, s := range []batch.Settlement{batch.SettleByListing, batch.SettleByResults, batch.SettleByKey} {
+		t.Run(string(s), func(t *testing.T) {
+			batchtest.Run(t, func(*testing.T) batchtest.Subject { return subject(s) })
+		})
+	}
+}
+
+func subject(settlement batch.Settlement) batchtest.Subject {
+	refused := func(string) (bool, error) { return false, &batch.Error{Op: "dial", Kind: batch.Temporary} }
+	down := fake.New(fake.Options{})
+	down.Hooks = fake.Hooks{
+		Upload: refused, Status: refused, Download: refused, Delete: refused,
+		Create: func(batch.Creation) (bool, error) { return refused("") },
+		List:   refused, ListFiles: refused, Cancel: refused, Inspect: refused,
+	}
+	p := fake.New(fake.Options{Settlement: settlement, Page: 2})
+	return batchtest.Subject{Provider: p, Server: server{p}, Unreachable: down}
 }
 
 // effect is what an adapter would make of a fault.

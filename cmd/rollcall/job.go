@@ -76,6 +76,7 @@ func (a *app) jobCommand() *cobra.Command {
 			return a.printJob(h)
 		},
 	}))
+	c.AddCommand(a.jobInspectCommand())
 	return c
 }
 

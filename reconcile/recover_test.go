@@ -1,0 +1,157 @@
+package reconcile_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rollcall/batch"
+	"rollcall/batch/fake"
+	"rollcall/reconcile"
+	"rollcall/reconcile/witness"
+	"rollcall/sql"
+	"rollcall/sql/sqltest"
+)
+
+// witnessed gives the bench a witness in a file.
+func (b *bench) witnessed(path string) *witness.File {
+	w := witness.New(path, b.Store, b.Clock.Now)
+	b.r.Witness = w
+	return w
+}
+
+// restored puts a copy of the ledger into its place: the same keys, clock,
+// processor and witness file, and an older database.
+func (b *bench) restored(t *testing.T, copied string) *bench {
+	t.Helper()
+	l := sqltest.Reopen(t, b.Ledger, copied, sql.Options{})
+	n := &bench{Ledger: l, t: t, fake: b.fake, policy: b.policy, log: b.log, db: openRows(t, copied), accepted: b.accepted}
+	n.processes.Store(b.processes.Load() + 10)
+	n.r = n.reconciler(l)
+	return n
+}
+
+// resumeBoth lifts what a rewound ledger paused.
+func (b *bench) resumeBoth() {
+	b.t.Helper()
+	for _, stage := range []reconcile.PausedStage{reconcile.PauseApply, reconcile.PauseDispatch} {
+		if err := b.Resume(b.t.Context(), b.Clock.Now(), reconcile.ScopeAll, stage, "anna", "recovered"); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) recover(o reconcile.RecoverOptions) reconcile.Recovery {
+	b.t.Helper()
+	o.Actor, o.Reason = "anna", "a restore"
+	out, err := b.r.Recover(b.t.Context(), b.Clock.Now(), o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// F47: a copy from before the jobs, from between them, and from before an
+// intent's outcome. In each nothing is sent again.
+func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
+	for name, backup := range map[string]struct {
+		at      string // when the copy is made
+		ended   bool   // the jobs have ended when it is recovered
+		adopted int
+	}{
+		"before the jobs are planned": {"accepted", false, 3},
+		"when one job is planned":     {"collected", false, 3},
+		"when they have ended since":  {"accepted", true, 3},
+		"between two jobs":            {"one sent", false, 2},
+		"with an intent open":         {"intent", false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				path := filepath.Join(t.TempDir(), "witness")
+				b.witnessed(path)
+				b.r.Settings.JobItems = 3
+				b.reports(8)
+				var address string
+				copyAt := func(at string) {
+					if backup.at == at {
+						address = sqltest.Copy(t, b.Address)
+					}
+				}
+				copyAt("accepted")
+				b.collect()
+				copyAt("collected")
+				sent := 0
+				b.fake.Hooks.Create = func(batch.Creation) (bool, error) {
+					if sent++; sent == 1 {
+						copyAt("intent")
+					}
+					return true, nil
+				}
+				b.r.Settings.JobsPerRun = 1
+				b.submit()
+				copyAt("one sent")
+				b.r.Settings.JobsPerRun = 100
+				b.submit()
+				if sent != 3 {
+					t.Fatalf("%d jobs were sent", sent)
+				}
+				b.fake.Hooks.Create = nil
+
+				if backup.ended {
+					b.fake.EndAll()
+				}
+				n := b.restored(t, address)
+				n.witnessed(path)
+				if _, err := n.r.Submit(t.Context(), n.Clock.Now()); err == nil || !strings.Contains(err.Error(), "older than its witness") {
+					t.Fatalf("submit of a restored ledger: %v", err)
+				}
+				n.wantFindings("ledger_rewound")
+				n.collect()
+				n.submit2(t)
+				out := n.recover(reconcile.RecoverOptions{})
+				adopted := 0
+				for _, j := range out.Jobs {
+					if j.Became == reconcile.RecoveredAdopted {
+						adopted++
+					}
+				}
+				if adopted != backup.adopted || !out.Complete || out.Generation != 2 {
+					t.Errorf("recovery %+v", out)
+				}
+				if err := n.r.RenewWitness(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				n.resumeBoth()
+				if _, err := n.untilIdle(nil); err != nil {
+					t.Fatal(err)
+				}
+				n.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1 AND kind = 'classified'", "8")
+				n.wantFindings()
+				for i := range 8 {
+					if c := n.fake.Uploaded(reportText("r"+string(rune('1'+i)), 1)); c != 1 {
+						t.Errorf("text %d was sent %d times", i+1, c)
+					}
+				}
+				if n.jobsWithItems() != 3 {
+					t.Errorf("%d jobs", n.jobsWithItems())
+				}
+				report, err := n.r.RunCheck(t.Context())
+				if err != nil || report.Broken() != 0 || report.Roll.Authoritative != 8 {
+					t.Errorf("roll %+v, broken %d, %v", report.Roll, report.Broken(), err)
+				}
+			})
+		})
+	}
+}
+
+// submit2 tries to send from a ledger that is known to be rewound.
+func (b *bench) submit2(t *testing.T) {
+	t.Helper()
+	before := b.fake.Calls(fake.OpUpload)
+	if _, err := b.r.Submit(t.Context(), b.Clock.Now()); err == nil {
+		t.Error("a rewound ledger submits without a word")
+	}
+	if b.fake.Calls(fake.OpUpload) != before {
+		t.Error("a rewound ledger sends")
+	}
+}

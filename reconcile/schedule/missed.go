@@ -15,10 +15,11 @@ func (s *Schedule) Missed(from, now time.Time, limit int) (latest time.Time, mis
 	if from.After(now) {
 		return time.Time{}, 0, false
 	}
-	latest = s.last(from, now)
 	if s.every > 0 {
-		return latest, s.missedEvery(from, latest), false
+		latest, missed = s.missedEvery(from, now)
+		return latest, missed, false
 	}
+	latest = s.last(from, now)
 	for t := from; t.Before(latest); t = s.Next(t) {
 		if missed >= int64(limit) {
 			return latest, missed, true
@@ -28,12 +29,13 @@ func (s *Schedule) Missed(from, now time.Time, limit int) (latest time.Time, mis
 	return latest, missed, false
 }
 
-// missedEvery counts from itself and the multiples between it and latest.
-func (s *Schedule) missedEvery(from, latest time.Time) int64 {
-	if !from.Before(latest) {
-		return 0
+// missedEvery counts from itself and all but the last multiple after it.
+func (s *Schedule) missedEvery(from, now time.Time) (latest time.Time, missed int64) {
+	last := floorDiv(now.Unix(), s.every)
+	if missed = last - floorDiv(from.Unix(), s.every); missed == 0 {
+		return from.UTC(), 0
 	}
-	return floorDiv(latest.Unix(), s.every) - floorDiv(from.Unix(), s.every)
+	return time.Unix(last*s.every, 0).UTC(), missed
 }
 
 // last is the last due instant from from up to now. Next never falls when its

@@ -20,6 +20,7 @@ func TestMissed(t *testing.T) {
 		{"more than the limit", "@hourly", "", "2026-01-01T00:00:00Z", "2026-01-05T05:30:00Z", "2026-01-05T05:00:00Z", 100, true},
 		{"ten years of minutes", "* * * * *", "Pacific/Apia", "2006-01-01T00:00:00Z", "2016-01-01T00:00:30Z", "2016-01-01T00:00:00Z", 100, true},
 		{"ten years of seconds", "@every 1s", "", "2016-01-01T00:00:00Z", "2026-01-01T00:00:00.9Z", "2026-01-01T00:00:00Z", 315619200, false},
+		{"one of @every", "@every 1h", "", "2026-01-01T00:00:00Z", "2026-01-01T01:59:59Z", "2026-01-01T01:00:00Z", 1, false},
 		{"a changed @every", "@every 1h", "", "2026-01-01T00:10:00Z", "2026-01-01T03:20:00Z", "2026-01-01T03:00:00Z", 3, false},
 		{"a changed @every, none since", "@every 1h", "", "2026-01-01T00:10:00Z", "2026-01-01T00:59:00Z", "2026-01-01T00:10:00Z", 0, false},
 		{"a changed expression", "@daily", "", "2026-01-01T07:30:00Z", "2026-01-02T08:00:00Z", "2026-01-02T00:00:00Z", 1, false},

@@ -118,18 +118,12 @@ func (s *Schedule) nextFixed(after time.Time) time.Time {
 // runOn is the first run of one named date after an instant, at which the wall
 // clock shows clock; the zero time if there is none.
 func (s *Schedule) runOn(date, clock, after time.Time) time.Time {
-	begin := reach(date, s.zone)
-	if first := midnight(wallClock(begin, s.zone)); first.After(date) {
-		// The zone left out this date. A run of the date that came instead stands for both.
-		if s.names(first) || !begin.After(after) {
-			return time.Time{}
-		}
-		return begin
+	if first := midnight(wallClock(reach(date, s.zone), s.zone)); first.After(date) && s.names(first) {
+		// The zone left out this date: the run of the date that came instead stands for
+		// both. Without one, all times of this date are reached at the end of the gap.
+		return time.Time{}
 	}
-	i, shown := slices.BinarySearch(s.times, clock.Sub(date))
-	if shown {
-		i++
-	}
+	i, _ := slices.BinarySearch(s.times, clock.Sub(date))
 	for _, offset := range s.times[i:] {
 		if t := reach(date.Add(offset), s.zone); t.After(after) {
 			return t

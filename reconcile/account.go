@@ -40,6 +40,8 @@ type AccountStore interface {
 	// NoteSurplus notes that an account holds what it should not, with a finding
 	// the first time.
 	NoteSurplus(ctx context.Context, now time.Time, s Surplus, finding Event) error
+	// OpenSurplus lists noted objects that may still exist.
+	OpenSurplus(ctx context.Context, account string, kind ObjectKind) ([]string, error)
 	// MarkGone notes that a surplus object exists no longer.
 	MarkGone(ctx context.Context, now time.Time, account string, kind ObjectKind, id string) error
 

@@ -226,24 +226,45 @@ func (s *sweeping) endJob(ctx context.Context, j batch.ListedJob, ref ObjectRef)
 
 // files deletes request bodies that no job uses.
 func (s *sweeping) files(ctx context.Context) error {
-	cursor := ""
+	cursor, listed := "", map[string]bool{}
 	for {
 		page, err := s.inv.ListFiles(ctx, cursor)
 		if err != nil {
 			return err
 		}
 		files, refs := s.ourFiles(page.Files)
+		for _, f := range files {
+			listed[f.ID] = true
+		}
 		if err := s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error { return s.file(ctx, files[i], refs[i], st) }); err != nil {
 			return err
 		}
 		if page.Next == "" {
-			return nil
+			return s.vanishedFiles(ctx, listed)
 		}
 		if page.Next == cursor {
 			return &batch.Error{Op: "list files", Kind: batch.BadAnswer, Code: "same_cursor"}
 		}
 		cursor = page.Next
 	}
+}
+
+// vanishedFiles notes that files are gone which were deleted by a process that
+// died before it could note it, or which the provider deleted in its time.
+func (s *sweeping) vanishedFiles(ctx context.Context, listed map[string]bool) error {
+	open, err := s.r.Store.OpenSurplus(ctx, s.account.Fingerprint, ObjectFile)
+	if err != nil {
+		return err
+	}
+	for _, id := range open {
+		if listed[id] {
+			continue
+		}
+		if err := s.r.Store.MarkGone(ctx, s.now, s.account.Fingerprint, ObjectFile, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *sweeping) ourFiles(files []batch.ListedFile) (ours []batch.ListedFile, refs []ObjectRef) {

@@ -36,6 +36,9 @@ var standingSQL string
 //go:embed query/surplus_insert.sql
 var surplusInsertSQL string
 
+//go:embed query/surplus_open.sql
+var surplusOpenSQL string
+
 //go:embed query/surplus_gone.sql
 var surplusGoneSQL string
 
@@ -210,6 +213,15 @@ func (s *Store) NoteSurplus(ctx context.Context, now time.Time, o reconcile.Surp
 		t.audit("surplus", string(o.Kind)+":"+o.ID, o.Why)
 		return t.openFinding(ctx, now, finding)
 	})
+}
+
+// OpenSurplus implements reconcile.AccountStore.
+func (s *Store) OpenSurplus(ctx context.Context, account string, kind reconcile.ObjectKind) ([]string, error) {
+	var ids []string
+	if err := s.ro.SelectContext(ctx, &ids, surplusOpenSQL, account, string(kind)); err != nil {
+		return nil, fmt.Errorf("list surplus objects: %w", scrub(err))
+	}
+	return ids, nil
 }
 
 // MarkGone implements reconcile.AccountStore.

@@ -100,7 +100,7 @@ func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
 		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
-		EventSurplusJob, EventSurplusFile, EventLedgerRewound}
+		EventSurplusJob, EventSurplusFile, EventLedgerRewound, EventScheduleRefused}
 }
 
 // BrakeKinds are the events with which dispatch is paused. Their subject is the

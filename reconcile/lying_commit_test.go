@@ -161,6 +161,7 @@ var storyless = map[string]string{
 	// TestLyingCommitsOfLooks has these.
 	"record look": looks, "record fence": looks, "record absent": looks, "record probe": looks,
 	"note surplus": looks, "mark gone": looks, "adopt job": looks, "raise generation": looks,
+	"keep lease": "it runs by time, beside what a pass does; TestF45_LeaseThatCannotBeProlonged",
 }
 
 const looks = "they belong to looks at a provider"

@@ -310,6 +310,26 @@ func (s *lieStory) route() {
 	})
 }
 
+// scheduled makes a schedule known and runs it twice, as the daemon does: whatever
+// a commit says, each of its slots is done in the end.
+func (s *lieStory) scheduled() {
+	s.t.Helper()
+	hourly := scheduled(s.t.(*testing.T), "hourly", "@hourly", reconcile.PassApply)
+	s.again("put schedule", func() error {
+		_, err := s.r.PutSchedule(s.t.Context(), hourly)
+		return err
+	})
+	for range 2 {
+		s.Clock.Advance(time.Hour)
+		for range 3 {
+			_, err := s.r.RunDue(s.t.Context(), hourly)
+			s.note("hourly", err)
+			s.Clock.Advance(s.r.LeaseFor) // a lease of which nobody knows expires by itself
+		}
+	}
+	s.want("slots", "SELECT outcome FROM slots WHERE finished_us IS NOT NULL", "done", "done")
+}
+
 // approve puts the policy of the held reports in force.
 func (s *lieStory) approve() {
 	s.t.Helper()
@@ -335,6 +355,7 @@ func (s *lieStory) resolveFindings() {
 func (s *lieStory) run() {
 	s.t.Helper()
 	s.l.armed = true
+	s.scheduled()
 	s.intake("forum", 1, 0, lieJob)
 	s.plan()
 	s.intake("forum", 1, lieJob, forumReports)

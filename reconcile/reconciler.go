@@ -123,6 +123,8 @@ type Reconciler struct {
 	Settings Settings
 	Holder   string        // names this process in leases
 	LeaseFor time.Duration // how long a lease outlives its last write
+	// Tick times the prolonging of leases; nil is this process's clock.
+	Tick func(every time.Duration) (ticks <-chan time.Time, stop func())
 	// PolicyFor names the policy of a source; false for a source that is not configured.
 	PolicyFor func(tenant, system string) (policyID string, ok bool)
 	// Progress is told now and then how far a pass is; nil for nobody.
@@ -155,21 +157,16 @@ func (r *Reconciler) RunCheck(ctx context.Context) (CheckReport, error) {
 	return report, err
 }
 
-func (r *Reconciler) underLease(ctx context.Context, name PassName, pass func(context.Context, time.Time) (Tally, error)) (Tally, error) {
-	now, err := r.Now(ctx)
-	if err != nil {
-		return Tally{}, err
-	}
-	lease, err := r.Store.AcquireLease(ctx, "pass:"+string(name), r.Holder, now, now.Add(r.LeaseFor))
-	if err != nil {
+func (r *Reconciler) underLease(ctx context.Context, name PassName, pass func(context.Context, time.Time) (Tally, error)) (tally Tally, err error) {
+	var began time.Duration
+	var ran bool
+	err = r.withLease(ctx, "pass:"+string(name), func(ctx context.Context, now time.Time) (err error) {
+		ran, began = true, r.Uptime()
+		tally, err = pass(ctx, now)
+		return err
+	})
+	if !ran {
 		return Tally{}, fmt.Errorf("%s: %w", name, err)
-	}
-	began := r.Uptime()
-	lease.Clock = func() time.Time { return now.Add(r.Uptime() - began) }
-	tally, err := pass(WithLease(ctx, lease), now)
-	// The lease is given up even when ctx was cancelled, so that the next run need not wait.
-	if rerr := r.Store.ReleaseLease(context.WithoutCancel(ctx), lease); rerr != nil {
-		err = errors.Join(err, rerr)
 	}
 	r.logPass(name, tally, r.Uptime()-began, err)
 	if r.Ran != nil {

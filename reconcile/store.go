@@ -55,6 +55,7 @@ type Store interface {
 	CheckStore
 	PolicyStore
 	GuardStore
+	ScheduleStore
 	ViewStore
 }
 

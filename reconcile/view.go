@@ -15,9 +15,10 @@ type Overview struct {
 	Jobs     map[JobState]int64 `json:"jobs"`
 	Records  map[string]int64   `json:"authoritative_records"` // by label, or by reason for unclassified ones
 	Decisions
-	OpenFindings int64       `json:"open_findings"`
-	Leases       []LeaseView `json:"leases"` // held ones
-	NextPoll     *time.Time  `json:"next_poll,omitempty"`
+	OpenFindings int64          `json:"open_findings"`
+	Leases       []LeaseView    `json:"leases"` // held ones
+	NextPoll     *time.Time     `json:"next_poll,omitempty"`
+	Schedules    []ScheduleView `json:"schedules"`
 }
 
 // Decisions is what waits for an operator, and what may come to. It costs what

@@ -202,10 +202,23 @@ var resultRules = []rule{
 		run("DELETE FROM review_records"), foreignKey, nil},
 }
 
+// oneSlot makes schedule s with a slot that runs.
+func oneSlot(r raw) {
+	r.insert("schedules", row{"schedule": "s"})
+	r.insert("slots", row{"schedule": "s"})
+}
+
 var guardRules = []rule{
 	{"two leases of one name", func(r raw) { r.insert("leases", row{"name": "l"}) }, ins("leases", row{"name": "l"}), unique, ins("leases", row{"name": "l2"})},
-	{"one slot twice", func(r raw) { r.insert("schedules", row{"schedule": "s"}); r.insert("slots", row{"schedule": "s"}) }, ins("slots", row{"schedule": "s"}), unique,
-		ins("slots", row{"schedule": "s", "slot_us": startUS + hour})},
+	{"one slot twice", func(r raw) { oneSlot(r); r.exec("UPDATE slots SET finished_us = 1, outcome = 'done'") }, ins("slots", row{"schedule": "s"}), unique,
+		ins("slots", row{"schedule": "s", "slot_us": startUS + hour, "finished_us": 1, "outcome": "done"})},
+	{"two slots of a schedule that are not over", oneSlot, ins("slots", row{"schedule": "s", "slot_us": startUS + hour}), unique,
+		run("UPDATE slots SET begun = begun + 1")},
+	{"a slot that is over and begun again", oneSlot, run("UPDATE slots SET finished_us = 1, outcome = 'failed', retry_us = 1"), check,
+		run("UPDATE slots SET outcome = 'failed', retry_us = 1")},
+	{"a slot that is over in no way", oneSlot, run("UPDATE slots SET finished_us = 1"), check, run("UPDATE slots SET finished_us = 1, outcome = 'held'")},
+	{"a slot that runs and has ended", oneSlot, run("UPDATE slots SET outcome = 'failed'"), check, run("UPDATE slots SET outcome = 'interrupted', retry_us = 1")},
+	{"a slot that is done and begun again", oneSlot, run("UPDATE slots SET outcome = 'done', retry_us = 1"), check, run("UPDATE slots SET outcome = 'done', finished_us = 1")},
 	{"a slot of no schedule", nothing, ins("slots", row{"schedule": "s"}), foreignKey, nil},
 	{"one pause twice", func(r raw) { r.insert("pauses", row{"pause_id": "p"}) }, ins("pauses", row{"pause_id": "x"}), unique,
 		ins("pauses", row{"pause_id": "x", "lifted_us": 1, "lifted_by": "anna", "lift_reason": "r"})},

@@ -195,6 +195,7 @@ func TestListsInTheSchemaAreTheProgrammes(t *testing.T) {
 		"pauses.stage":               names([]reconcile.PausedStage{reconcile.PauseIntake, reconcile.PauseDispatch, reconcile.PausePoll, reconcile.PauseApply}),
 		"findings.kind":              {"event", "invariant"},
 		"surplus_objects.kind":       {"file", "job"},
+		"slots.outcome":              names(reconcile.SlotOutcomes()),
 		"findings.severity":          names([]reconcile.Severity{reconcile.Notice, reconcile.Warning, reconcile.Critical}),
 	}
 	got := map[string][]string{}

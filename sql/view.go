@@ -93,7 +93,10 @@ func (s *Store) Overview(ctx context.Context, now time.Time) (reconcile.Overview
 		if o.Decisions, err = readDecisions(ctx, tx, now); err != nil {
 			return err
 		}
-		o.Leases, err = readLeases(ctx, tx, now)
+		if o.Leases, err = readLeases(ctx, tx, now); err != nil {
+			return err
+		}
+		o.Schedules, err = readSchedules(ctx, tx, now)
 		return err
 	})
 	return o, err

@@ -61,7 +61,7 @@ func TestOverviewCounts(t *testing.T) {
 				Pauses:    []reconcile.Pause{},
 			},
 			Leases:       []reconcile.LeaseView{{Name: "pass:poll", Holder: "host:1", Until: poll}},
-			OpenFindings: 2, NextPoll: &poll,
+			OpenFindings: 2, NextPoll: &poll, Schedules: []reconcile.ScheduleView{},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("overview (-want +got):\n%s", diff)
@@ -80,7 +80,7 @@ func TestOverviewKeepsItsFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"at", "authoritative_records", "held", "jobs", "leases", "ledger_id", "needs_decision", "next_poll", "open_findings",
-		"open_submissions", "pauses", "reports", "uncertain_submissions", "works"}
+		"open_submissions", "pauses", "reports", "schedules", "uncertain_submissions", "works"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(fields))); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}

@@ -340,8 +340,9 @@ CREATE TABLE processed_markers (
 
 -- next_due_us is the truth about a schedule: whichever process sees that it has
 -- come makes a slot of it. A slot is one run: the instant that it is for, how many
--- earlier ones were missed and are done with it, and how often it was begun, since
--- one whose process died is taken up again.
+-- earlier ones were missed and are done with it, and how often it was begun. It is
+-- begun again while its passes are not done, at retry_us after a run that did not
+-- do them, and at once where the process died, until the next slot takes its place.
 CREATE TABLE schedules (
   schedule TEXT PRIMARY KEY CHECK (schedule <> ''),
   expression TEXT NOT NULL CHECK (expression <> ''),
@@ -356,12 +357,15 @@ CREATE TABLE slots (
   missed INTEGER NOT NULL DEFAULT 0 CHECK (missed >= 0),
   begun INTEGER NOT NULL DEFAULT 1 CHECK (begun >= 1),
   started_us INTEGER NOT NULL,
+  retry_us INTEGER,
   finished_us INTEGER,
-  outcome TEXT CHECK (outcome <> ''),
+  outcome TEXT CHECK (outcome IN ('done', 'failed', 'held', 'interrupted')),
   PRIMARY KEY (schedule, slot_us),
-  CHECK ((finished_us IS NULL) = (outcome IS NULL))
+  CHECK (retry_us IS NULL OR finished_us IS NULL),
+  CHECK ((outcome IS NULL) = (retry_us IS NULL AND finished_us IS NULL)),
+  CHECK (outcome <> 'done' OR finished_us IS NOT NULL)
 ) STRICT;
-CREATE INDEX slots_unfinished ON slots (schedule, slot_us) WHERE finished_us IS NULL;
+CREATE UNIQUE INDEX slots_one_unfinished ON slots (schedule) WHERE finished_us IS NULL;
 
 -- Jobs over a file without any request, which fail at once: a listing that shows
 -- one of them reaches to when it was made.

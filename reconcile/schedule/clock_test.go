@@ -26,8 +26,8 @@ type change struct {
 	want              []string
 }
 
-// changes are by zone. Every instant is written out from the rule and from the
-// published offsets of the zone, not taken from the code.
+// changes are by zone. Each instant follows from the rule and from the offsets of
+// the zone that its comment speaks of.
 var changes = map[string][]change{
 	// An hour forward on 8 March 2026 at 02:00, an hour back on 1 November at 02:00.
 	"America/New_York": {

@@ -24,6 +24,7 @@ import (
 type Config struct {
 	Database    Database  `yaml:"database"`
 	Keyring     string    `yaml:"keyring"`     // file
+	Witness     string    `yaml:"witness"`     // file outside of the database and its backups; "" for none
 	Policies    string    `yaml:"policies"`    // folder of policy files
 	Classifiers string    `yaml:"classifiers"` // folder with a folder for each classifier
 	Accounts    []Account `yaml:"accounts"`
@@ -32,8 +33,10 @@ type Config struct {
 	Chunk       int       `yaml:"chunk"` // rows in one transaction
 	Jobs        Jobs      `yaml:"jobs"`
 	Submit      Submit    `yaml:"submit"`
+	Resolve     Resolve   `yaml:"resolve"`
 	Poll        Poll      `yaml:"poll"`
 	Consume     Consume   `yaml:"consume"`
+	Sweep       Sweep     `yaml:"sweep"`
 	Check       Check     `yaml:"check"`
 	Lease       Duration  `yaml:"lease"` // how long a pass that stopped writing keeps others out
 	Log         Log       `yaml:"log"`
@@ -115,6 +118,18 @@ type Submit struct {
 	OutputExpiry Duration `yaml:"output_expiry"` // asked for result files; 0 for the processor's own
 }
 
+// Resolve times the looks for jobs of uncertain submissions.
+type Resolve struct {
+	First       Duration `yaml:"first"`        // shortest wait between two looks
+	Max         Duration `yaml:"max"`          // longest wait
+	AbsentAfter Duration `yaml:"absent_after"` // behind the send deadline, before a job that no list shows may be absent
+}
+
+// Sweep bounds what is read of an account.
+type Sweep struct {
+	Window Duration `yaml:"window"` // how far back its list of jobs is read
+}
+
 // Poll times the looks at jobs.
 type Poll struct {
 	First      Duration `yaml:"first"`       // shortest wait between two looks
@@ -154,6 +169,7 @@ func Default() *Config {
 	return &Config{
 		Database:    Database{Path: "rollcall.db"},
 		Keyring:     "rollcall.keyring",
+		Witness:     "rollcall.witness",
 		Policies:    "policies",
 		Classifiers: "classifiers",
 		Intake: Intake{
@@ -165,6 +181,8 @@ func Default() *Config {
 			BytesPerToken: s.BytesPerToken, PerRun: s.JobsPerRun, ItemRetry: Duration(s.ItemRetry)},
 		Submit: Submit{SendWithin: Duration(s.SendWithin), Retry: Duration(s.SubmitRetry),
 			InputExpiry: Duration(s.InputExpiry), OutputExpiry: Duration(s.OutputExpiry)},
+		Resolve: Resolve{First: Duration(s.ResolveFirst), Max: Duration(s.ResolveMax), AbsentAfter: Duration(s.AbsentAfter)},
+		Sweep:   Sweep{Window: Duration(s.SweepWindow)},
 		Poll: Poll{First: Duration(s.PollFirst), Max: Duration(s.PollMax), RetryCap: Duration(s.RetryCap),
 			MissGrace: Duration(s.MissGrace), MissCount: s.MissCount, FilesGrace: Duration(s.FilesGrace)},
 		Consume: Consume{Retry: Duration(s.ConsumeRetry), LostGrace: Duration(s.LostGrace), MaxLine: Size(s.LineBytes), MaxSet: Size(s.SetBytes)},
@@ -184,6 +202,7 @@ func (c *Config) Settings() reconcile.Settings {
 		JobsPerRun: c.Jobs.PerRun, ItemRetry: c.Jobs.ItemRetry.Std(),
 		SendWithin: c.Submit.SendWithin.Std(), SubmitRetry: c.Submit.Retry.Std(),
 		InputExpiry: c.Submit.InputExpiry.Std(), OutputExpiry: c.Submit.OutputExpiry.Std(),
+		ResolveFirst: c.Resolve.First.Std(), ResolveMax: c.Resolve.Max.Std(), AbsentAfter: c.Resolve.AbsentAfter.Std(), SweepWindow: c.Sweep.Window.Std(),
 		PollFirst: c.Poll.First.Std(), PollMax: c.Poll.Max.Std(), RetryCap: c.Poll.RetryCap.Std(),
 		MissGrace: c.Poll.MissGrace.Std(), MissCount: c.Poll.MissCount, FilesGrace: c.Poll.FilesGrace.Std(),
 		ConsumeRetry: c.Consume.Retry.Std(), LostGrace: c.Consume.LostGrace.Std(),
@@ -220,7 +239,7 @@ func (c *Config) resolve(dir string) {
 	if !c.Database.URL.IsSet() && !strings.Contains(c.Database.Path, "://") {
 		c.Database.Path = under(dir, strings.TrimPrefix(c.Database.Path, "sqlite:"))
 	}
-	for _, p := range []*string{&c.Keyring, &c.Policies, &c.Classifiers} {
+	for _, p := range []*string{&c.Keyring, &c.Witness, &c.Policies, &c.Classifiers} {
 		*p = under(dir, *p)
 	}
 	c.placeSecret(&c.Database.URL, "database.url", dir)

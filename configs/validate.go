@@ -226,6 +226,7 @@ func (c *Config) checkBounds(fail failFunc) {
 func (c *Config) checkTimes(fail failFunc) {
 	for field, d := range map[string]Duration{
 		"jobs.item_retry": c.Jobs.ItemRetry, "submit.send_within": c.Submit.SendWithin, "submit.retry": c.Submit.Retry,
+		"resolve.first": c.Resolve.First, "resolve.max": c.Resolve.Max, "resolve.absent_after": c.Resolve.AbsentAfter, "sweep.window": c.Sweep.Window,
 		"poll.first": c.Poll.First, "poll.max": c.Poll.Max, "poll.retry_cap": c.Poll.RetryCap, "poll.miss_grace": c.Poll.MissGrace,
 		"poll.files_grace": c.Poll.FilesGrace, "consume.retry": c.Consume.Retry, "consume.lost_grace": c.Consume.LostGrace, "check.uncertain_after": c.Check.UncertainAfter,
 		"check.job_overdue": c.Check.JobOverdue, "check.stuck_after": c.Check.StuckAfter, "check.unread_after": c.Check.UnreadAfter, "lease": c.Lease,
@@ -236,6 +237,9 @@ func (c *Config) checkTimes(fail failFunc) {
 	}
 	if o := c.Submit.OutputExpiry; o != 0 && c.Check.UnreadAfter >= o {
 		fail("check.unread_after", "is not shorter than submit.output_expiry: the results would be gone before anyone is told")
+	}
+	if c.Resolve.First > c.Resolve.Max {
+		fail("resolve.first", "is longer than resolve.max")
 	}
 	if c.Poll.First > c.Poll.Max {
 		fail("poll.first", "is longer than poll.max")

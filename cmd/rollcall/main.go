@@ -88,7 +88,7 @@ func exitCode(err error) int {
 	case errors.Is(err, sql.ErrSchemaBehind), errors.Is(err, sql.ErrSchemaAhead), errors.Is(err, sql.ErrOtherKeyring),
 		errors.Is(err, sql.ErrNoLedger), errors.Is(err, reconcile.ErrRefused):
 		return exitUsage
-	case errors.Is(err, reconcile.ErrPaused):
+	case errors.Is(err, reconcile.ErrPaused), errors.Is(err, reconcile.ErrRewound):
 		return exitDecision
 	}
 	return exitFailed

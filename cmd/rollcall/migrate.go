@@ -32,7 +32,7 @@ server connection.`,
 				fmt.Fprintf(a.out, "%s: %s run, the schema is up to date\n", name, plural(n, "migration", "migrations"))
 				return nil
 			}
-			store, err := a.openStore(ctx, cfg, false)
+			store, err := a.openStore(ctx, cfg, false, nil)
 			if err != nil {
 				return err
 			}

@@ -54,6 +54,13 @@ Ctrl-C stops between two steps; the next run goes on from there.`,
 				ctx, cancel = context.WithTimeout(ctx, limit)
 				defer cancel()
 			}
+			now, err := d.store.Now(ctx)
+			if err != nil {
+				return err
+			}
+			if err := r.VerifyWitness(ctx, now); err != nil {
+				return fmt.Errorf("%w; `rollcall doctor` says more", err)
+			}
 			return a.runPasses(ctx, d, r, chosenPasses(args), untilIdle)
 		},
 	})

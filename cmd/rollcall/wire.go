@@ -15,19 +15,36 @@ import (
 	"rollcall/configs"
 	"rollcall/reconcile"
 	"rollcall/reconcile/keyring"
+	"rollcall/reconcile/witness"
 	"rollcall/sql"
 )
 
 // deployment is what one configuration describes: the only place where
 // configuration, ledger, keys, accounts and passes meet.
 type deployment struct {
-	config *configs.Config
-	store  *sql.Store
-	keys   *keyring.Ring
-	log    zerolog.Logger
+	config  *configs.Config
+	store   *sql.Store
+	witness *witness.File // nil for none
+	keys    *keyring.Ring
+	log     zerolog.Logger
 }
 
-func (d *deployment) close() { _ = d.store.Close() }
+// close lets the witness remember what was committed, and closes the ledger.
+func (d *deployment) close() {
+	if d.witness != nil {
+		if err := d.witness.Close(context.Background()); err != nil {
+			d.log.Warn().Err(err).Msg("the witness file was not brought up to date; see rollcall doctor")
+		}
+	}
+	_ = d.store.Close()
+}
+
+// committed tells the witness of an acknowledged transaction.
+func (d *deployment) committed(token string) {
+	if d.witness != nil {
+		d.witness.Committed(token)
+	}
+}
 
 // open loads the configuration and opens its ledger, with the schema in order.
 func (a *app) open(ctx context.Context) (*deployment, error) {
@@ -43,11 +60,15 @@ func (a *app) open(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	store, err := a.openStore(ctx, cfg, false)
+	d := &deployment{config: cfg, keys: keys, log: log}
+	store, err := a.openStore(ctx, cfg, false, d.committed)
 	if err != nil {
 		return nil, err
 	}
-	d := &deployment{config: cfg, store: store, keys: keys, log: log}
+	d.store = store
+	if cfg.Witness != "" {
+		d.witness = witness.New(cfg.Witness, store, time.Now)
+	}
 	if err := d.prepare(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -65,12 +86,14 @@ func (a *app) loadConfig() (*configs.Config, error) {
 	return cfg, nil
 }
 
-func (a *app) openStore(ctx context.Context, cfg *configs.Config, create bool) (*sql.Store, error) {
+// openStore opens the configured ledger. committed is told of each transaction
+// that was acknowledged; nil for nobody.
+func (a *app) openStore(ctx context.Context, cfg *configs.Config, create bool, committed func(token string)) (*sql.Store, error) {
 	address, err := cfg.Database.Address()
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	return sql.Open(ctx, sql.Options{Address: address, Create: create, Actor: holder(), LeaseFor: cfg.Lease.Std()})
+	return sql.Open(ctx, sql.Options{Address: address, Create: create, Actor: holder(), LeaseFor: cfg.Lease.Std(), Committed: committed})
 }
 
 // prepare brings a SQLite file up to date, refuses a PostgreSQL database that
@@ -93,7 +116,7 @@ func (a *app) createLedger(ctx context.Context, cfg *configs.Config) (name strin
 	if err != nil {
 		return "", 0, &exitError{exitUsage, err}
 	}
-	store, err := a.openStore(ctx, cfg, true)
+	store, err := a.openStore(ctx, cfg, true, nil)
 	if err != nil {
 		return "", 0, err
 	}
@@ -122,7 +145,7 @@ func (d *deployment) reconciler() (*reconcile.Reconciler, error) {
 // offline is a reconciler without accounts, for what needs the ledger only: it
 // can send nothing, and needs no provider's key.
 func (d *deployment) offline() *reconcile.Reconciler {
-	return &reconcile.Reconciler{
+	r := &reconcile.Reconciler{
 		Store: d.store, Keys: d.keys, Now: d.store.Now, Uptime: uptime, Rand: rand.Reader, Log: d.log,
 		Settings: d.config.Settings(), Holder: holder(), LeaseFor: d.config.Lease.Std(),
 		PolicyFor: func(tenant, system string) (string, bool) {
@@ -130,6 +153,10 @@ func (d *deployment) offline() *reconcile.Reconciler {
 			return s.Policy, ok
 		},
 	}
+	if d.witness != nil {
+		r.Witness = d.witness
+	}
+	return r
 }
 
 // accounts makes a client for every configured account.

@@ -182,6 +182,14 @@ func (f *File) Verify(ctx context.Context) error {
 	return err
 }
 
+// Close remembers what was committed since the last comparison, if anything.
+func (f *File) Close(ctx context.Context) error {
+	if len(f.held()) == 0 {
+		return nil
+	}
+	return f.Verify(ctx)
+}
+
 // Renew implements reconcile.Witness.
 func (f *File) Renew(ctx context.Context) error {
 	held := f.held()

@@ -41,6 +41,9 @@ type Config struct {
 	Lease       Duration  `yaml:"lease"` // how long a pass that stopped writing keeps others out
 	Log         Log       `yaml:"log"`
 
+	Schedules []Schedule `yaml:"schedules"`
+	Serve     Serve      `yaml:"serve"`
+
 	doc *document // where the fields stand; nil without a file
 }
 
@@ -190,6 +193,9 @@ func Default() *Config {
 			StuckAfter: Duration(s.StuckAfter), UnreadAfter: Duration(s.UnreadAfter), MaxListed: s.BreachLimit},
 		Lease: Duration(2 * time.Minute),
 		Log:   Log{Level: "info"},
+
+		Schedules: defaultSchedules(),
+		Serve:     defaultServe(),
 	}
 }
 
@@ -250,6 +256,9 @@ func (c *Config) resolve(dir string) {
 	}
 	for i := range c.Sources {
 		c.Sources[i].fillIn()
+	}
+	for i := range c.Schedules {
+		c.Schedules[i].fillIn()
 	}
 }
 

@@ -50,6 +50,8 @@ func (c *Config) Validate() error {
 	c.Intake.check(fail)
 	c.checkBounds(fail)
 	c.checkTimes(fail)
+	c.checkSchedules(fail)
+	c.Serve.check(fail)
 	if level, err := zerolog.ParseLevel(c.Log.Level); err != nil || level == zerolog.NoLevel {
 		fail("log.level", "must be trace, debug, info, warn or error")
 	}

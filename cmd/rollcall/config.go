@@ -51,7 +51,7 @@ field. Makes no connection. Secrets are read and never shown.`,
 // checkConfig reads everything that the configuration names.
 func checkConfig(cfg *configs.Config) ([]reconcile.Policy, error) {
 	policies, err := configs.LoadPolicies(cfg.Policies, cfg.Classifiers)
-	errs := []error{err, cfg.CheckSecrets()}
+	errs := []error{err, cfg.CheckSecrets(), cfg.CheckSchedules()}
 	for _, p := range policies {
 		errs = append(errs, cfg.CheckPolicy(p))
 	}

@@ -1,0 +1,320 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rollcall/batch"
+)
+
+// Statement is an operator's word about the open submission of a job. It stands
+// in the ledger as the evidence of what is recorded.
+type Statement struct {
+	JobID         string
+	Actor, Reason string
+}
+
+func (s Statement) evidence() string { return fmt.Sprintf("operator %s: %s", s.Actor, s.Reason) }
+
+// Proof is what a statement was compared with.
+type Proof string
+
+// The proofs, from the strongest.
+const (
+	ProofReference Proof = "the account's list shows that it names the submission, or runs over its input file"
+	ProofResults   Proof = "the ids of its results are the submission's"
+	ProofNone      Proof = "it exists, and nothing that could be asked tells whose it is"
+)
+
+// StateFound records that a provider job is that of a job's open submission. The
+// job must exist, and nothing about it may say that it is another one's:
+// ErrRefused. It says what the statement was compared with. Again changes nothing.
+func (r *Reconciler) StateFound(ctx context.Context, now time.Time, s Statement, providerJobID string) (Proof, error) {
+	u, account, err := r.stated(ctx, s.JobID)
+	if err != nil {
+		return "", r.foundBefore(ctx, s.JobID, providerJobID, err)
+	}
+	if account == nil {
+		return "", fmt.Errorf("no configured account is the one that submission %s was sent to, so nobody can be asked whether job %s exists: %w", u.ID, providerJobID, ErrRefused)
+	}
+	job, err := account.Status(ctx, providerJobID)
+	if batch.KindOf(err) == batch.NotFound {
+		return "", fmt.Errorf("account %s has no job %s: %w", account.Account().Name, providerJobID, ErrRefused)
+	}
+	if err != nil {
+		return "", fmt.Errorf("job %s could not be looked up, and nothing was recorded: %w", providerJobID, err)
+	}
+	proof, err := r.proveFound(ctx, now, account, u, job)
+	if err != nil {
+		return "", err
+	}
+	if proof == ProofNone && now.Before(u.SendBy) {
+		return "", fmt.Errorf("submission %s may still make a job until %s, and nothing tells whether %s is it: %w", u.ID, at(&u.SendBy), providerJobID, ErrRefused)
+	}
+	err = r.Store.RecordAccepted(ctx, now, Acceptance{
+		SubmissionID: u.ID, ProviderJobID: job.ID, Status: job.Status, Expires: job.Expires, NextPoll: now, Evidence: s.evidence(),
+	})
+	if errors.Is(err, ErrMoved) {
+		return "", r.foundMoved(ctx, s.JobID, providerJobID, err)
+	}
+	return proof, err
+}
+
+// foundBefore is nil when the very statement was recorded before.
+func (r *Reconciler) foundBefore(ctx context.Context, jobID, providerJobID string, err error) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	h, herr := r.Store.JobHistory(ctx, jobID)
+	if herr != nil {
+		return herr
+	}
+	if h.JobID == jobID && h.ProviderJobID == providerJobID {
+		return nil
+	}
+	return notOpen(h)
+}
+
+// foundMoved says in words why an acceptance was not recorded.
+func (r *Reconciler) foundMoved(ctx context.Context, jobID, providerJobID string, err error) error {
+	_, open := r.Store.Uncertain(ctx, jobID)
+	if open != nil {
+		return r.foundBefore(ctx, jobID, providerJobID, open)
+	}
+	if other, herr := r.Store.JobHistory(ctx, providerJobID); herr == nil {
+		return fmt.Errorf("provider job %s is that of job %s already: %w", providerJobID, other.JobID, ErrRefused)
+	}
+	return fmt.Errorf("provider job %s is that of another job already: %w: %w", providerJobID, ErrRefused, err)
+}
+
+// notOpen says how the last submission of a job ended.
+func notOpen(h JobHistory) error {
+	if len(h.Submissions) == 0 {
+		return fmt.Errorf("job %s was never sent: %w", h.JobID, ErrRefused)
+	}
+	last := h.Submissions[len(h.Submissions)-1]
+	return fmt.Errorf("job %s has no open submission; the last one, %s, is %s: %s: %w", h.JobID, last.SubmissionID, last.Outcome, last.Evidence, ErrRefused)
+}
+
+// stated is the open submission that a statement is about, and its account; nil
+// for one that is not configured.
+func (r *Reconciler) stated(ctx context.Context, jobID string) (Uncertain, batch.Provider, error) {
+	u, err := r.Store.Uncertain(ctx, jobID)
+	if err != nil {
+		return Uncertain{}, nil, err
+	}
+	account, _ := r.accountOf(u.Account)
+	return u, account, nil
+}
+
+// proveFound compares a job that exists with what its account tells of its
+// origin.
+func (r *Reconciler) proveFound(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, job batch.Job) (Proof, error) {
+	v, _, err := r.lookNow(ctx, now, account, u)
+	if err != nil {
+		return "", err
+	}
+	if v != nil {
+		if i := slices.IndexFunc(v.list.jobs, func(j batch.ListedJob) bool { return j.ID == job.ID }); i >= 0 {
+			if known, err := r.compareReference(ctx, u, v.list.jobs[i]); known || err != nil {
+				return ProofReference, err
+			}
+		}
+	}
+	if job.Phase != batch.PhaseEnded {
+		return ProofNone, nil
+	}
+	switch of, err := r.whoseResults(ctx, account, job, u.ID); {
+	case err != nil && batch.KindOf(err) != batch.NotFound:
+		return "", fmt.Errorf("the results of job %s could not be read, and nothing was recorded: %w", job.ID, err)
+	case of == resultsOurs:
+		return ProofResults, nil
+	case of == resultsOthers:
+		return "", fmt.Errorf("job %s has results that are not of submission %s: %w", job.ID, u.ID, ErrRefused)
+	}
+	return ProofNone, nil
+}
+
+// compareReference says whether a listed job is known to be the submission's;
+// ErrRefused when it is known to be another one's.
+func (r *Reconciler) compareReference(ctx context.Context, u Uncertain, j batch.ListedJob) (known bool, err error) {
+	id, err := r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return false, err
+	}
+	ledger, hasLedger := j.Metadata[metaLedger]
+	named, hasName := j.Metadata[metaSubmission]
+	other := func(format string, args ...any) (bool, error) {
+		return false, fmt.Errorf("job %s %s, and not submission %s: %w", j.ID, fmt.Sprintf(format, args...), u.ID, ErrRefused)
+	}
+	switch {
+	case j.Metadata[metaProbe] != "":
+		return other("is a landmark that rollcall made")
+	case hasLedger && ledger != id.LedgerID:
+		return other("names another ledger")
+	case hasName && named != u.ID:
+		return other("names submission %s", named)
+	case hasName:
+		return true, nil
+	case j.FileID == "" || u.FileID == "":
+		return false, nil
+	case j.FileID != u.FileID:
+		return other("runs over file %s and not over %s", j.FileID, u.FileID)
+	}
+	return true, nil
+}
+
+// StateAbsent records that no job of a job's open submission exists, or will
+// come; the job is ready, and its texts are sent again. The input file is deleted
+// first, so that a request which is still on its way makes a job that fails at
+// once. ErrRefused while the sender may still ask for a job, and when the
+// account shows one. Again changes nothing.
+func (r *Reconciler) StateAbsent(ctx context.Context, now time.Time, s Statement) error {
+	u, account, err := r.stated(ctx, s.JobID)
+	if err != nil {
+		return r.absentBefore(ctx, s.JobID, err)
+	}
+	if now.Before(u.SendBy) {
+		return fmt.Errorf("submission %s may still make a job until %s: %w", u.ID, at(&u.SendBy), ErrRefused)
+	}
+	if account != nil {
+		if err := r.fenceByHand(ctx, now, account, u); err != nil {
+			return r.absentBefore(ctx, s.JobID, err)
+		}
+	}
+	if now, err = r.Now(ctx); err != nil {
+		return err
+	}
+	err = r.Store.RecordAbsent(ctx, now, Absence{SubmissionID: u.ID, Evidence: s.evidence(), Abandoned: true, NextSubmit: now})
+	return r.absentBefore(ctx, s.JobID, err)
+}
+
+// absentBefore is nil when it is recorded already that there is no job, and says
+// what is recorded otherwise.
+func (r *Reconciler) absentBefore(ctx context.Context, jobID string, err error) error {
+	if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrMoved) {
+		return err
+	}
+	h, herr := r.Store.JobHistory(ctx, jobID)
+	if herr != nil {
+		return herr
+	}
+	if n := len(h.Submissions); n > 0 {
+		last := SubmissionOutcome(h.Submissions[n-1].Outcome)
+		if last == SubmissionProvenAbsent || last == SubmissionAbandoned {
+			return nil
+		}
+	}
+	return notOpen(h)
+}
+
+// fenceByHand deletes the input file of a submission between two lists that show
+// no job of it: a job that was made meanwhile is in the second one.
+func (r *Reconciler) fenceByHand(ctx context.Context, now time.Time, account batch.Provider, u Uncertain) error {
+	if err := r.noneSeen(ctx, now, account, u); err != nil || u.FileID == "" {
+		return err
+	}
+	deleting, cancel := context.WithTimeout(ctx, deleteWithin)
+	defer cancel()
+	if err := account.DeleteFile(deleting, u.FileID); err != nil {
+		return fmt.Errorf("the input file of submission %s could not be deleted, so a late request might still make a job, and nothing was recorded: %w", u.ID, err)
+	}
+	// The file is gone. If the process dies here, the submission is open, and the
+	// file is deleted again.
+	now, err := r.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.Store.RecordFence(ctx, now, u.ID, now.Add(r.Settings.ResolveFirst)); err != nil {
+		return err
+	}
+	return r.noneSeen(ctx, now, account, u)
+}
+
+// noneSeen is nil when the account's list shows no job of a submission, or the
+// account lists nothing.
+func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.Provider, u Uncertain) error {
+	v, e, err := r.lookNow(ctx, now, account, u)
+	if err != nil || v == nil {
+		return err
+	}
+	if !e.Read {
+		return fmt.Errorf("the list of jobs of account %s could not be compared with the statement, and nothing was recorded: %s", account.Account().Name, e.Doubt)
+	}
+	if len(e.Matching) > 0 {
+		return fmt.Errorf("account %s has the job of submission %s: %s: %w", account.Account().Name, u.ID, e.Matching[0].ProviderJobID, ErrRefused)
+	}
+	if account.Settlement() != batch.SettleByResults {
+		return nil
+	}
+	for _, j := range v.candidates(u) {
+		if j.Phase == batch.PhaseRunning {
+			continue // nothing tells yet, and the operator says that it is not
+		}
+		switch of, err := r.whoseResults(ctx, account, j.Job, u.ID); {
+		case err != nil:
+			return fmt.Errorf("the results of job %s could not be compared with the statement, and nothing was recorded: %w", j.ID, err)
+		case of == resultsOurs:
+			return fmt.Errorf("the results of job %s are those of submission %s: %w", j.ID, u.ID, ErrRefused)
+		}
+	}
+	return nil
+}
+
+// GiveUp gives the reports of a job with an open submission to a person, and
+// makes their records. The submission stays open, so that its job is still
+// recognised: it is looked for as before, and an answer that comes is kept as
+// late. A job that turns out absent has no member left to be sent. It returns how
+// many reports it gave; again gives none.
+func (r *Reconciler) GiveUp(ctx context.Context, now time.Time, s Statement) (int, error) {
+	if _, err := r.Store.Uncertain(ctx, s.JobID); err != nil {
+		return 0, err
+	}
+	given, after := 0, int64(0)
+	for {
+		items, err := r.Store.RequestItems(ctx, s.JobID, after, max(r.Settings.Chunk, 1))
+		if err != nil || len(items) == 0 {
+			return given, err
+		}
+		after = items[len(items)-1].Line
+		n, err := r.giveUpSome(ctx, now, s, items)
+		given += n
+		if err != nil {
+			return given, err
+		}
+	}
+}
+
+// giveUpSome gives those reports to a person that wait for this job. One that
+// was edited since waits for another one.
+func (r *Reconciler) giveUpSome(ctx context.Context, now time.Time, s Statement, items []RequestItem) (given int, err error) {
+	member := map[string]bool{}
+	ask := Routing{Actor: s.Actor, Reason: s.Reason, Judge: func(f RouteFacts) RouteVerdict {
+		if f.Stage == StageCollected && member[f.WorkID] {
+			return RouteOpen
+		}
+		return RouteRecorded
+	}}
+	for _, item := range items {
+		member[item.WorkID] = true
+		ask.Reports = append(ask.Reports, item.ReportID)
+	}
+	results, err := r.Store.RouteReports(ctx, now, ask)
+	if err != nil {
+		return 0, fmt.Errorf("give up job %s: %w", s.JobID, err)
+	}
+	for _, result := range results {
+		if result.Verdict == RouteOpen {
+			given++
+		}
+	}
+	// The works are extracted with their reason. If the process dies here, the
+	// next run of apply makes their records.
+	if _, err := r.Apply(ctx, now); err != nil {
+		return given, fmt.Errorf("the reports of job %s are given to a person, and apply is to write their records: %w", s.JobID, err)
+	}
+	return given, nil
+}

@@ -7,11 +7,16 @@ import (
 	"rollcall/reconcile"
 )
 
-// collect is the side of a meeting that adds works to a job which, when they
-// were chosen, had so many members.
+// collect is the side of a meeting that adds the last works to a job which, when
+// they were chosen, had so many members.
 func collect(job string, had int64, works ...string) func(q *planner) error {
+	return planStep(reconcile.PlanStep{JobID: job, Had: had, Works: works, Ready: true})
+}
+
+func planStep(step reconcile.PlanStep) func(q *planner) error {
 	return func(q *planner) error {
-		_, err := q.AddItems(q.t.Context(), q.Clock.Now(), reconcile.PlanStep{JobID: job, Policy: q.policy, Had: had, Works: works, Ready: true})
+		step.Policy = q.policy
+		_, err := q.AddItems(q.t.Context(), q.Clock.Now(), step)
 		return err
 	}
 }
@@ -32,10 +37,10 @@ func TestF10_CollectMeetsCollect(t *testing.T) {
 		_, err := p.add("j", false, "a")
 		p.must(err)
 	}
-	filled := func(p *planner, items, works string) {
+	filled := func(p *planner, job, items, works string) {
 		p.t.Helper()
 		p.want(items, itemsSQL)
-		p.want("[ready]", "SELECT state FROM jobs")
+		p.want("["+job+"]", "SELECT state FROM jobs")
 		p.want(works, "SELECT work_id || ' ' || stage FROM works ORDER BY work_id")
 	}
 	meetings(t, map[string]func(p *planner) meeting{
@@ -43,28 +48,29 @@ func TestF10_CollectMeetsCollect(t *testing.T) {
 			pending(p)
 			return meeting{
 				first: collect("j1", 0, "a", "b"), second: collect("j2", 0, "c", "b"), waits: "INTO jobs", refused: reconcile.ErrMoved,
-				then: func() { filled(p, "[j1 a j1 b]", "[a collected b collected c pending]") },
+				then: func() { filled(p, "ready", "[j1 a j1 b]", "[a collected b collected c pending]") },
 			}
 		},
 		"in the job that both fill": func(p *planner) meeting {
 			fill(p)
-			return meeting{
-				first: collect("j", 1, "b"), second: collect("j", 1, "c", "b"), waits: "INTO jobs", refused: reconcile.ErrMoved,
-				then: func() { filled(p, "[j a j b]", "[a collected b collected c pending]") },
+			return meeting{ // the second one's work is free, but was chosen for a smaller job
+				first:  planStep(reconcile.PlanStep{JobID: "j", Had: 1, Works: []string{"b"}}),
+				second: collect("j", 1, "c"), waits: "INTO jobs", refused: reconcile.ErrMoved,
+				then: func() { filled(p, "planning", "[j a j b]", "[a collected b collected c pending]") },
 			}
 		},
 		"a step first, then the end of planning": func(p *planner) meeting {
 			fill(p)
 			return meeting{
 				first: collect("j", 1, "b"), second: collect("j", 1), waits: "FROM jobs", refused: reconcile.ErrMoved,
-				then: func() { filled(p, "[j a j b]", "[a collected b collected c pending]") },
+				then: func() { filled(p, "ready", "[j a j b]", "[a collected b collected c pending]") },
 			}
 		},
 		"the end of planning first": func(p *planner) meeting {
 			fill(p)
 			return meeting{
 				first: collect("j", 1), second: collect("j", 1, "b"), waits: "INTO jobs", refused: reconcile.ErrMoved,
-				then: func() { filled(p, "[j a]", "[a collected b pending c pending]") },
+				then: func() { filled(p, "ready", "[j a]", "[a collected b pending c pending]") },
 			}
 		},
 	})

@@ -170,8 +170,9 @@ func (r *Reconciler) compareReference(ctx context.Context, u Uncertain, j batch.
 // StateAbsent records that no job of a job's open submission exists, or will
 // come; the job is ready, and its texts are sent again. The input file is deleted
 // first, so that a request which is still on its way makes a job that fails at
-// once. ErrRefused while the sender may still ask for a job, and when the
-// account shows one. Again changes nothing.
+// once. ErrRefused while the sender may still ask for a job, when the account
+// shows one, and when it cannot be asked, unless no text is left to be sent.
+// Again changes nothing.
 func (r *Reconciler) StateAbsent(ctx context.Context, now time.Time, s Statement) error {
 	u, account, err := r.stated(ctx, s.JobID)
 	if err != nil {
@@ -181,9 +182,12 @@ func (r *Reconciler) StateAbsent(ctx context.Context, now time.Time, s Statement
 		return fmt.Errorf("submission %s may still make a job until %s: %w", u.ID, at(&u.SendBy), ErrRefused)
 	}
 	if account != nil {
-		if err := r.fenceByHand(ctx, now, account, u); err != nil {
-			return r.absentBefore(ctx, s.JobID, err)
-		}
+		err = r.fenceByHand(ctx, now, account, u)
+	} else {
+		err = r.nothingWanted(ctx, now, s, u)
+	}
+	if err != nil {
+		return r.absentBefore(ctx, s.JobID, err)
 	}
 	if now, err = r.Now(ctx); err != nil {
 		return err
@@ -264,6 +268,17 @@ func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.
 	return nil
 }
 
+// nothingWanted is nil when no text of a job would be sent again. A statement
+// about an account that cannot be asked would otherwise cost a second
+// disclosure whenever the configuration is what is wrong.
+func (r *Reconciler) nothingWanted(ctx context.Context, now time.Time, s Statement, u Uncertain) error {
+	n, err := r.eachWaiting(ctx, now, s, RouteKnown, nil)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("no configured account is the one that submission %s was sent to, and %d reports wait for its job: configure that account again, or give the job up: %w", u.ID, n, ErrRefused)
+	}
+	return err
+}
+
 // GiveUp gives the reports of a job with an open submission to a person, and
 // makes their records. The submission stays open, so that its job is still
 // recognised: it is looked for as before, and an answer that comes is kept as
@@ -273,28 +288,51 @@ func (r *Reconciler) GiveUp(ctx context.Context, now time.Time, s Statement) (in
 	if _, err := r.Store.Uncertain(ctx, s.JobID); err != nil {
 		return 0, err
 	}
-	given, after := 0, int64(0)
+	return r.eachWaiting(ctx, now, s, RouteOpen, func() error {
+		// The works are extracted with their reason. If the process dies here, the
+		// next run of apply makes their records.
+		if _, err := r.Apply(ctx, now); err != nil {
+			return fmt.Errorf("the reports of job %s are given to a person, and apply is to write their records: %w", s.JobID, err)
+		}
+		return nil
+	})
+}
+
+// eachWaiting reaches a verdict about the reports that wait for a job, page by
+// page, and returns how many there are. then, if any, follows each page.
+func (r *Reconciler) eachWaiting(ctx context.Context, now time.Time, s Statement, v RouteVerdict, then func() error) (int, error) {
+	waiting, after := 0, int64(0)
 	for {
 		items, err := r.Store.RequestItems(ctx, s.JobID, after, max(r.Settings.Chunk, 1))
 		if err != nil || len(items) == 0 {
-			return given, err
+			return waiting, err
 		}
 		after = items[len(items)-1].Line
-		n, err := r.giveUpSome(ctx, now, s, items)
-		given += n
+		results, err := r.Store.RouteReports(ctx, now, waitingOnly(s, items, v))
 		if err != nil {
-			return given, err
+			return waiting, fmt.Errorf("reports of job %s: %w", s.JobID, err)
+		}
+		for _, result := range results {
+			if result.Verdict == v {
+				waiting++
+			}
+		}
+		if then != nil {
+			if err := then(); err != nil {
+				return waiting, err
+			}
 		}
 	}
 }
 
-// giveUpSome gives those reports to a person that wait for this job. One that
-// was edited since waits for another one.
-func (r *Reconciler) giveUpSome(ctx context.Context, now time.Time, s Statement, items []RequestItem) (given int, err error) {
+// waitingOnly asks for a verdict about those reports whose current work is a
+// member of this job and not done. One that was edited since waits for another
+// job.
+func waitingOnly(s Statement, items []RequestItem, v RouteVerdict) Routing {
 	member := map[string]bool{}
 	ask := Routing{Actor: s.Actor, Reason: s.Reason, Judge: func(f RouteFacts) RouteVerdict {
 		if f.Stage == StageCollected && member[f.WorkID] {
-			return RouteOpen
+			return v
 		}
 		return RouteRecorded
 	}}
@@ -302,19 +340,5 @@ func (r *Reconciler) giveUpSome(ctx context.Context, now time.Time, s Statement,
 		member[item.WorkID] = true
 		ask.Reports = append(ask.Reports, item.ReportID)
 	}
-	results, err := r.Store.RouteReports(ctx, now, ask)
-	if err != nil {
-		return 0, fmt.Errorf("give up job %s: %w", s.JobID, err)
-	}
-	for _, result := range results {
-		if result.Verdict == RouteOpen {
-			given++
-		}
-	}
-	// The works are extracted with their reason. If the process dies here, the
-	// next run of apply makes their records.
-	if _, err := r.Apply(ctx, now); err != nil {
-		return given, fmt.Errorf("the reports of job %s are given to a person, and apply is to write their records: %w", s.JobID, err)
-	}
-	return given, nil
+	return ask
 }

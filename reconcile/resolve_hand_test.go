@@ -321,17 +321,24 @@ func TestF16_OperatorSaysThatItIsAbsentAndItIsNot(t *testing.T) {
 	}
 }
 
-// An account that is not configured any more can be asked about nothing.
+// An account that is not configured can be asked about nothing, and it may be
+// the configuration that is wrong: no text is sent again on such a word.
 func TestF15_AbsentWithoutItsAccount(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.uncertain(1, false)
+		b.uncertain(2, false)
 		b.pastDeadline()
 		b.r.Accounts = nil
+		b.wantRefused(b.absent(), "2 reports wait for its job")
+		b.wantSubmissions("open")
+		b.giveUp()
 		if err := b.absent(); err != nil {
 			t.Fatal(err)
 		}
 		b.wantSubmissions("abandoned: operator anna: the provider says so")
-		b.wantJobs("ready")
+		b.settleBy(batch.SettleByListing)
+		b.wantAuthoritative("2")
+		b.wantJobs("abandoned")
+		b.wantCreates(0)
 	})
 }
 

@@ -76,7 +76,7 @@ func (a *app) jobCommand() *cobra.Command {
 			return a.printJob(h)
 		},
 	}))
-	c.AddCommand(a.jobInspectCommand())
+	c.AddCommand(a.jobInspectCommand(), a.jobResolveCommand())
 	return c
 }
 

@@ -53,6 +53,8 @@ func Adjudicate(f ItemFacts, caps Caps, phase batch.Phase) Ruling {
 func next(r Ruling, f ItemFacts, caps Caps) Ruling {
 	switch {
 	case r.Outcome == ItemSucceeded:
+	case r.Outcome == ItemInvalid && r.Code == string(faultText):
+		r.Reason = TextUnreadable // another try would meet the same text
 	case r.Outcome.UsesAttempt() && f.Counted+1 < caps.Attempts,
 		r.Outcome.UsesRun() && f.Uncounted+1 < caps.Runs:
 		r.RetryAfter = growing(caps.Retry, f.Counted+f.Uncounted)

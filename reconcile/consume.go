@@ -22,7 +22,7 @@ var errPutOff = errors.New("put off")
 // Jobs are claimed one at a time, so that a process that dies holds up one.
 func (r *Reconciler) Consume(ctx context.Context, now time.Time) (Tally, error) {
 	var t Tally
-	pass := consuming{Reconciler: r, now: now, checks: map[PolicyKey]*answerCheck{}}
+	pass := consuming{Reconciler: r, now: now, checks: map[PolicyKey]*answerCheck{}, proof: newKeyProof(r)}
 	for range r.Settings.JobsPerRun {
 		jobs, err := r.Store.ClaimEndedJobs(ctx, now, now.Add(r.Settings.ConsumeRetry), 1)
 		if err != nil {
@@ -55,6 +55,7 @@ type consuming struct {
 	*Reconciler
 	now         time.Time
 	checks      map[PolicyKey]*answerCheck
+	proof       *keyProof
 	done, total int64 // lines, for progress
 }
 

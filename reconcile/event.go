@@ -40,8 +40,8 @@ var (
 		"a policy's boundary does not match the configured account; its works are not sent",
 		`correct the account in the configuration, or give the policy a new version and run: rollcall policy approve NAME --reason "…"` + thenResolve}
 	EventTextUnreadable = EventKind{"text_unreadable", Critical,
-		"a text in the ledger cannot be decrypted, so the job that it is a member of is not sent",
-		"restore the keyring that belongs to this ledger; if the keyring is whole, the database was changed by another program" + thenResolve}
+		"a text in the ledger cannot be decrypted: that of a work is damaged, and a person gets its report unclassified; for a job a key is missing or wrong, and it is not sent",
+		"of a job: restore the keyring that belongs to this ledger; of a work: its source still has the text, and another program or a failing disk changed the database" + thenResolve}
 	EventJobVanished = EventKind{"job_vanished", Critical,
 		"the provider no longer knows a job that it accepted; its items stay open and are not sent again",
 		"was the account's key or project exchanged? put the old one back; otherwise ask the provider; " +

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (f *fileReading) keep(raw rawLine) (keyring.Encrypted, error) {
 }
 
 // memberLine is the line of a member of the job.
-func (f *fileReading) memberLine(raw rawLine, res batch.Result, item RequestItem) (ResultLine, error) {
+func (f *fileReading) memberLine(ctx context.Context, raw rawLine, res batch.Result, item RequestItem) (ResultLine, error) {
 	line := f.newLine(raw, res)
 	line.WorkID = item.WorkID
 	outcome, code := itemOutcome(res.Outcome)
@@ -76,7 +77,7 @@ func (f *fileReading) memberLine(raw rawLine, res batch.Result, item RequestItem
 	var err error
 	switch {
 	case res.Outcome == batch.Answered:
-		err = f.answerLine(&line, res.Content, item)
+		err = f.answerLine(ctx, &line, res.Content, item)
 	case line.Code == codeUnreadable:
 		line.Content, err = f.keep(raw)
 	}
@@ -85,8 +86,9 @@ func (f *fileReading) memberLine(raw rawLine, res batch.Result, item RequestItem
 
 // answerLine validates an answer. An error means that nobody can tell whether
 // the answer is good, as when a key is missing; that is not the answer's fault.
-func (f *fileReading) answerLine(line *ResultLine, content []byte, item RequestItem) error {
+func (f *fileReading) answerLine(ctx context.Context, line *ResultLine, content []byte, item RequestItem) error {
 	a, err := f.check.read(content, func() (batch.Text, error) { return openText(f.Keys, item) })
+	err = f.faultOfText(ctx, item, err)
 	var fault answerFault
 	switch {
 	case errors.As(err, &fault):

@@ -34,8 +34,9 @@ const (
 	lieJob       = 4 // members of a job
 	forumReports = 9 // of system forum
 	tooLarge     = 8 // is one of them
-	heldReports  = 3 // of system blog, whose policy is approved later
+	heldReports  = 4 // of system blog, whose policy is approved later
 	routed       = 2 // is one of them, which a person is given before that
+	damaged      = 3 // is one of them, whose stored text is damaged before that
 	lieReports   = forumReports + heldReports
 )
 
@@ -330,6 +331,12 @@ func (s *lieStory) scheduled() {
 	s.want("slots", "SELECT outcome FROM slots WHERE finished_us IS NOT NULL", "done", "done")
 }
 
+// damage puts another report's text in the place of one that is held.
+func (s *lieStory) damage() {
+	s.change("UPDATE texts SET encrypted = (SELECT o.encrypted FROM texts o WHERE o.report_id = $1) WHERE report_id = $2",
+		s.Keys.ReportID("acme", "blog", "blog-0"), s.Keys.ReportID("acme", "blog", fmt.Sprint("blog-", damaged)))
+}
+
 // approve puts the policy of the held reports in force.
 func (s *lieStory) approve() {
 	s.t.Helper()
@@ -368,6 +375,7 @@ func (s *lieStory) run() {
 	s.dieAfterIntent()
 	s.settle()
 	s.route()
+	s.damage()
 	s.approve()
 	s.settle()
 	s.intake("forum", 2, 0, 2) // two edits
@@ -391,8 +399,10 @@ func (s *lieStory) verify() {
 	if report.Broken() != 0 || report.Roll.Accepted != lieReports || report.Roll.Authoritative != lieReports || report.Roll.Records != lieReports {
 		s.t.Errorf("the roll: %+v, %d broken; %v", report.Roll, report.Broken(), s.errors)
 	}
-	if n := report.Roll.Unclassified[reconcile.Routed]; n != 1 {
-		s.t.Errorf("%d records of the report that was routed; %v", n, s.errors)
+	for _, reason := range []reconcile.Reason{reconcile.Routed, reconcile.TextUnreadable} {
+		if n := report.Roll.Unclassified[reason]; n != 1 {
+			s.t.Errorf("%d records are %s; %v", n, reason, s.errors)
+		}
 	}
 	bySubmission, byWork := map[string]int{}, map[string][]string{}
 	for _, j := range s.fake.Jobs() {
@@ -404,7 +414,7 @@ func (s *lieStory) verify() {
 			byWork[work] = append(byWork[work], j.Metadata["rc_job"])
 		}
 	}
-	if len(byWork) != lieReports-2+2 { // all but the one that is too large and the one that was routed, and the edits
+	if len(byWork) != lieReports-3+2 { // all but one each that is too large, routed and damaged, and the edits
 		s.t.Errorf("the processor saw %d works", len(byWork))
 	}
 	for work, jobs := range byWork {
@@ -414,7 +424,7 @@ func (s *lieStory) verify() {
 			}
 		}
 	}
-	for _, name := range []string{"result_conflict", "results_lost", "boundary_mismatch"} {
+	for _, name := range []string{"result_conflict", "results_lost", "boundary_mismatch", "text_unreadable"} {
 		if got := s.rows("SELECT DISTINCT name FROM findings WHERE name = $1", name); len(got) == 0 {
 			s.t.Errorf("nobody was told of %s; %v", name, s.errors)
 		}

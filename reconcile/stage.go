@@ -92,7 +92,8 @@ type fileReading struct {
 	bytes   int64     // read by split
 	last    bool      // a last line that does not parse is that line's own fault
 
-	lines, malformed, unknown int64 // counted by write
+	lines, malformed, unknown int64    // counted by write
+	damaged                   []string // works with an answer to a damaged text, found by write
 }
 
 // mayBeTakenAsItIs says whether a file has been fetched for so long that its
@@ -207,7 +208,7 @@ func (f *fileReading) decodeChunk(ctx context.Context, raw []rawLine) ([]ResultL
 	for i := range raw {
 		var line ResultLine
 		if item, ok := members[works[i]]; ok {
-			line, err = f.memberLine(raw[i], results[i], item)
+			line, err = f.memberLine(ctx, raw[i], results[i], item)
 		} else {
 			line, err = f.strayLine(raw[i], results[i])
 		}
@@ -243,6 +244,8 @@ func (f *fileReading) count(lines []ResultLine) {
 			f.unknown++
 		case lines[i].Disposition == LineMalformed, lines[i].Code == codeUnreadable:
 			f.malformed++
+		case lines[i].Code == string(faultText):
+			f.damaged = append(f.damaged, lines[i].WorkID)
 		}
 	}
 }
@@ -258,6 +261,12 @@ func (f *fileReading) finish(ctx context.Context) error {
 	}
 	if f.malformed > 0 && (f.malformed == f.lines || f.lines >= suspiciousLines && f.malformed*100 > f.lines) {
 		if err := f.raise(ctx, f.now, EventMalformedResults, subject, fmt.Sprintf("%s: %d of %d lines", f.channel, f.malformed, f.lines)); err != nil {
+			return err
+		}
+	}
+	for _, e := range UnreadableWorks(f.damaged).Events(f.job.ID) {
+		f.logEvents(e)
+		if err := f.Store.OpenFinding(ctx, f.now, e); err != nil {
 			return err
 		}
 	}

@@ -114,6 +114,11 @@ type SubmitStore interface {
 	RecordAccepted(ctx context.Context, now time.Time, a Acceptance) error
 	// RecordRejected closes a submission; the job is ready again, later.
 	RecordRejected(ctx context.Context, now time.Time, r Rejection) error
+	// CloseUnreadable ends works of a ready job whose text is damaged, with a
+	// finding each, and makes the job due: its next intent drops them. It gives
+	// those that it closed; one that is not to be sent any more is left alone.
+	// ErrMoved for a job that is not ready.
+	CloseUnreadable(ctx context.Context, now time.Time, jobID string, works []string) (UnreadableWorks, error)
 	// DelaySubmit puts a ready job off that cannot be sent now. ErrMoved.
 	DelaySubmit(ctx context.Context, jobID string, next time.Time) error
 }

@@ -412,7 +412,7 @@ func (s *sending) refuse(ctx context.Context, cause error) error {
 func (s *sending) alarm(ctx context.Context, now time.Time, cause error) error {
 	var fault *renderFault
 	if errors.As(cause, &fault) && fault.unreadable {
-		return s.r.raise(ctx, now, EventTextUnreadable, "job:"+s.job.ID, "work:"+fault.workID)
+		return s.setAside(ctx, now, fault)
 	}
 	var answer *batch.Error
 	if !errors.As(cause, &answer) {

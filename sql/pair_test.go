@@ -64,8 +64,9 @@ func meetings(t *testing.T, all map[string]func(p *planner) meeting) {
 func emptied(t *testing.T, l *sqltest.Ledger, shared raw) *planner {
 	t.Helper()
 	shared.t = t
-	shared.exec("DELETE FROM policy_decisions")
-	shared.exec("DELETE FROM leases WHERE name NOT LIKE 'gate:%'")
+	for _, rows := range []string{"policy_decisions", "slots", "schedules", "leases WHERE name NOT LIKE 'gate:%'"} {
+		shared.exec("DELETE FROM " + rows)
+	}
 	shared.clear()
 	l.Clock.Advance(-l.Clock.Uptime())
 	return &planner{Ledger: l, raw: shared, policy: l.Approve(t, sqltest.Policy("p", 1))}

@@ -91,7 +91,7 @@ var (
 		"nothing must be done" + thenResolve}
 	EventLedgerRewound = EventKind{"ledger_rewound", Critical,
 		"the ledger is older than what is known of it elsewhere: a copy was restored, or a fail-over lost commits; dispatch and apply are paused, since what it takes for unsent may have been sent",
-		"see what is missing, with: rollcall doctor; deliver again what came in since the copy was made; adopt what was sent, with: rollcall recover; " +
+		"see what is missing, with: rollcall doctor; deliver again what came in since the copy was made; adopt what was sent, with: rollcall recover --reason \"…\"; " +
 			"then run: rollcall resume --scope all --stage apply --reason \"…\"; then run: rollcall resume --scope all --stage dispatch --reason \"…\" (it closes this finding)"}
 )
 

@@ -19,7 +19,7 @@ var commands = map[string]string{
 	"findings": "", "findings resolve": `ID --reason "…"`, "policy list": "", "policy approve": `NAME --reason "…"`,
 	"pause":  `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
 	"resume": `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
-	"doctor": "", "recover": "", "job inspect": `\S+`, "job resolve": `\S+`, "serve": "", "route": `ID --reason "…"`,
+	"doctor": "", "recover": `--reason "…"`, "job inspect": `\S+`, "job resolve": `\S+`, "serve": "", "route": `ID --reason "…"`,
 	"version": "", "completion": `\S+`,
 }
 

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"rollcall/batch"
+	"rollcall/reconcile"
+)
+
+func (a *app) recoverCommand() *cobra.Command {
+	var o reconcile.RecoverOptions
+	c := a.jsonFlag(&cobra.Command{
+		Use:   "recover",
+		Short: "Make a ledger whole that was restored, or that lost commits in a fail-over",
+		Long: `Reads what the accounts hold, and makes jobs of the ledger out of those that it does not
+know: a job is recognised by the ids of its requests. Nothing is sent, and nothing is
+cancelled. Dispatch and apply are paused by it, and stay so until they are resumed.
+
+A job may hold reports that came in after the copy was made. It is incomplete until they
+are delivered again, and is left as it is; then run recover again. --without-unknown
+adopts such jobs without those reports: when they are delivered later, their texts are
+sent a second time.
+
+It may be run again at any time, also after an interruption. Exit code 4 means that jobs
+are left that must be recovered.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Reason == "" {
+				return usageError("--reason is missing: say which copy was restored, and why")
+			}
+			d, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			r, err := d.reconciler()
+			if err != nil {
+				return err
+			}
+			return a.recover(cmd.Context(), r, o)
+		},
+	})
+	c.Flags().BoolVar(&o.WithoutUnknown, "without-unknown", false, "adopt jobs without the reports that the ledger does not know")
+	actorFlags(c, &o.Actor, &o.Reason)
+	return c
+}
+
+func (a *app) recover(ctx context.Context, r *reconcile.Reconciler, o reconcile.RecoverOptions) error {
+	now, err := r.Now(ctx)
+	if err != nil {
+		return err
+	}
+	bar := a.passProgress(r)
+	out, err := r.Recover(ctx, now, o)
+	bar.done()
+	if err == nil && out.Complete {
+		if err = r.RenewWitness(ctx); err != nil {
+			err = fmt.Errorf("the ledger is whole, and its witness could not be renewed; run recover again: %w", err)
+		}
+	}
+	// What was done before an error stands, and is worth to be known.
+	if perr := a.printRecovery(out, err == nil, unlisted(r.Accounts)); err == nil {
+		err = perr
+	}
+	if err != nil {
+		return err
+	}
+	if !out.Complete {
+		return &exitError{exitDecision, errors.New("jobs are left that must be recovered; dispatch and apply stay paused")}
+	}
+	return nil
+}
+
+// unlisted are the accounts that tell nothing about the origin of their jobs.
+func unlisted(accounts []batch.Provider) (names []string) {
+	for _, p := range accounts {
+		if _, ok := p.(batch.Inventory); !ok || p.Settlement() != batch.SettleByListing {
+			names = append(names, p.Account().Name)
+		}
+	}
+	return names
+}
+
+func (a *app) printRecovery(out reconcile.Recovery, whole bool, unlisted []string) error {
+	if a.json {
+		return a.printJSON(out)
+	}
+	if len(out.Jobs) > 0 {
+		t := newTable(a.out, "account", "provider job", "provider says", "lines", "members", "done", "unknown", "became", "job")
+		for _, j := range out.Jobs {
+			t.row(j.Account, j.ProviderJobID, j.Status, j.Lines, j.Members, j.Done, j.Unknown, j.Became, j.JobID)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	} else if whole {
+		fmt.Fprintln(a.out, "the accounts hold no job that the ledger does not know")
+	}
+	for _, name := range unlisted {
+		fmt.Fprintf(a.out, "account %s tells nothing about the origin of its jobs: what was sent to it since the copy was made cannot be found out, and is sent again once dispatch is resumed\n", name)
+	}
+	if whole {
+		a.printAfterRecovery(out)
+	}
+	return nil
+}
+
+// printAfterRecovery says what to do next, in order.
+func (a *app) printAfterRecovery(out reconcile.Recovery) {
+	became := map[string]int{}
+	for _, j := range out.Jobs {
+		became[j.Became]++
+	}
+	const again = `rollcall recover --reason "…"`
+	if !out.Complete {
+		fmt.Fprintln(a.out, "\nthe ledger is not whole yet. Next, in this order:")
+		if n := became[reconcile.RecoveredIncomplete]; n > 0 {
+			fmt.Fprintf(a.out, "  deliver again what came in since the copy was made: %s reports that the ledger does not know. rollcall intake FILE\n", plural(n, "job holds", "jobs hold"))
+		}
+		if n := became[reconcile.RecoveredUnreadable]; n > 0 {
+			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once a job has ended, its results tell what it was made of. rollcall job inspect PROVIDER_JOB\n", plural(n, "the job", "the jobs"))
+		}
+		fmt.Fprintf(a.out, "  then run it again: %s\n", again)
+		return
+	}
+	fmt.Fprintf(a.out, "\nthe ledger is whole, and in its generation %d. Next, in this order:\n", out.Generation)
+	fmt.Fprintln(a.out, "  1. deliver again what came in since the copy was made; what the ledger has is left as it is. rollcall intake FILE")
+	fmt.Fprintln(a.out, "  2. let results be applied: rollcall resume --scope all --stage apply --reason \"…\"")
+	fmt.Fprintln(a.out, "  3. run what was adopted to its end: rollcall run poll consume apply --until-idle")
+	fmt.Fprintln(a.out, "  4. let texts be sent: rollcall resume --scope all --stage dispatch --reason \"…\"")
+	if n := became[reconcile.RecoveredSurplus]; n > 0 {
+		fmt.Fprintf(a.out, "%s not needed: sweep cancels and deletes. rollcall run sweep\n", plural(n, "job is", "jobs are"))
+	}
+}

@@ -192,6 +192,10 @@ func TestHistoryNamesWhatHappensNext(t *testing.T) {
 				{JobID: "j", JobState: state, SubmissionID: "s", Submission: submission, SendBy: &at, NextSubmit: &at, NextPoll: &at, NextConsume: &at}}
 		})
 	}
+	obstructed := func(h reconcile.ReportHistory) reconcile.ReportHistory {
+		h.Works[1].Sent[1].Obstacle = "the list is cut"
+		return h
+	}
 	record := func(r *reconcile.RecordView) reconcile.ReportHistory {
 		return work(reconcile.StageRecorded, func(w *reconcile.WorkView) { w.Record = r })
 	}
@@ -253,9 +257,11 @@ func TestHistoryNamesWhatHappensNext(t *testing.T) {
 		"ready":    {inJob(reconcile.JobReady, ""), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
 		"refused":  {inJob(reconcile.JobReady, "rejected"), nil, "collected", "submit sends job j at 2026-03-02T01:00:00Z"},
 		"on its way": {inJob(reconcile.JobReady, reconcile.SubmissionOpen), nil, "collected",
-			"a submission of job j is open until 2026-03-02T01:00:00Z; without an outcome by then, the job is sent again if no upload was noted, and waits for an operator otherwise"},
+			"a submission of job j is open until 2026-03-02T01:00:00Z; without an outcome by then, the job is sent again if no upload was noted, and is looked for at the provider otherwise"},
 		"uncertain": {inJob(reconcile.JobReady, reconcile.SubmissionUncertain), nil,
-			"collected", "waits for an operator: nobody knows whether the provider has job j; look for the metadata rc_submission=s there (rollcall job show j)"},
+			"collected", "nobody knows yet whether the provider has job j; resolve looks for it there at 2026-03-02T01:00:00Z, and nothing is sent before that is settled"},
+		"uncertain, with an obstacle": {obstructed(inJob(reconcile.JobReady, reconcile.SubmissionUncertain)), nil,
+			"collected", "waits for an operator: nobody knows whether the provider has job j: the list is cut (rollcall job resolve j)"},
 		"ready, all paused": {inJob(reconcile.JobReady, ""), pause(reconcile.PauseDispatch, "all"),
 			"collected", "waits for an operator: dispatch is paused for all (account_denied)"},
 		"submitted":              {inJob(reconcile.JobSubmitted, "accepted"), nil, "submitted", "poll asks about job j at 2026-03-02T01:00:00Z"},

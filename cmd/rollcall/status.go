@@ -38,6 +38,7 @@ Exit code 4 means that something needs a decision.`,
 				}
 			} else {
 				a.printOverview(o)
+				a.printSchedules(d.config, o)
 			}
 			return decisionNeeded(o.Decisions)
 		},

@@ -29,10 +29,14 @@ func need(t testing.TB, err error) {
 	}
 }
 
-// program finds a program in PATH or where Debian keeps it.
+// program finds a program in PATH or where Debian keeps it. What Debian puts into
+// PATH may be a link to a wrapper that goes by the name that it is called by; the
+// program itself is taken then.
 func program(name string) (string, error) {
 	if p, err := exec.LookPath(name); err == nil {
-		return filepath.EvalSymlinks(p)
+		if p, err = filepath.EvalSymlinks(p); err != nil || filepath.Base(p) == name {
+			return p, err
+		}
 	}
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin/", "/usr/sbin/"} {
 		if found, _ := filepath.Glob(pattern + name); len(found) > 0 {

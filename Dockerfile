@@ -18,4 +18,4 @@ WORKDIR /data
 VOLUME /data
 HEALTHCHECK --interval=1m --timeout=10s CMD ["/rollcall", "migrate", "--check"]
 ENTRYPOINT ["/rollcall"]
-CMD ["run", "--until-idle"]
+CMD ["serve"]

@@ -193,13 +193,14 @@ func (s *sweeping) job(ctx context.Context, j batch.ListedJob, ref ObjectRef, st
 		if err := s.note(ctx, ref, st, why); err != nil {
 			return err
 		}
-		return s.endJob(ctx, j, ref)
+		return s.endJob(ctx, j, ref, st)
 	}
 	return nil
 }
 
-// endJob cancels a surplus job and, once it is over, deletes its files.
-func (s *sweeping) endJob(ctx context.Context, j batch.ListedJob, ref ObjectRef) error {
+// endJob cancels a surplus job and, once it is over, deletes its files; but not a
+// request file that the submission's own job runs over as well.
+func (s *sweeping) endJob(ctx context.Context, j batch.ListedJob, ref ObjectRef, st Standing) error {
 	if j.Phase == batch.PhaseRunning {
 		s.r.Log.Info().Str("pass", string(PassSweep)).Str("provider_job_id", j.ID).Msg("a surplus job is cancelled")
 		if err := s.inv.Cancel(ctx, j.ID); err != nil && batch.KindOf(err) != batch.NotFound {
@@ -208,14 +209,14 @@ func (s *sweeping) endJob(ctx context.Context, j batch.ListedJob, ref ObjectRef)
 		s.tally.Moved++
 		return nil // its files are deleted by a later run
 	}
-	files := []string{j.FileID}
+	var files []string
+	if j.FileID != "" && !(st.Outcome == SubmissionAccepted && st.InputFileID == j.FileID) {
+		files = append(files, j.FileID)
+	}
 	for _, f := range j.Files {
 		files = append(files, f.ID)
 	}
 	for _, f := range files {
-		if f == "" {
-			continue
-		}
 		if err := s.inv.DeleteFile(ctx, f); err != nil {
 			return err
 		}

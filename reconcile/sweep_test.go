@@ -97,6 +97,33 @@ func TestF21_SurplusJobIsCancelledAndDeleted(t *testing.T) {
 	})
 }
 
+// A proxy that repeats a create makes two jobs over one file. The one that is not
+// used is cancelled, and the file stays as long as the other one may read it.
+func TestF22_SecondJobOverTheSameFile(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.fakeBreaches = true
+		b.ready(2)
+		b.fake.Hooks.Create = func(c batch.Creation) (bool, error) {
+			b.fake.Hooks.Create = nil
+			_, err := b.fake.Create(t.Context(), c)
+			return true, err
+		}
+		b.submit()
+		for range 3 {
+			b.sweep()
+		}
+		jobs := b.fake.Jobs()
+		if len(jobs) != 2 || jobs[0].Status != "cancelled" || jobs[1].Phase != batch.PhaseRunning || !b.present(jobs[1].FileID) {
+			t.Errorf("jobs %+v, the file is there: %v", jobs, b.present(jobs[1].FileID))
+		}
+		b.wantFindings("surplus_job")
+		if _, err := b.untilIdle(nil); err != nil {
+			t.Fatal(err)
+		}
+		b.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE kind = 'classified'", "2")
+	})
+}
+
 func TestSweepGoesOnAtTheOtherAccounts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		lists := fake.New(fake.Options{Account: batch.Account{Processor: "fake", Name: "other", Host: "other.test", Fingerprint: "fp-other"}, Now: b.Clock.Now})

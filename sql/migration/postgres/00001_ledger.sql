@@ -176,6 +176,7 @@ CREATE TABLE jobs (
   CHECK ((state IN ('ended', 'consumed')) = (phase IS NOT NULL))
 );
 CREATE UNIQUE INDEX jobs_one_planning ON jobs (policy_id, policy_version) WHERE state = 'planning';
+CREATE INDEX jobs_provider ON jobs (provider_job_id) WHERE provider_job_id IS NOT NULL;
 CREATE INDEX jobs_ready ON jobs (next_submit_us, job_id) WHERE state = 'ready';
 CREATE INDEX jobs_submitted ON jobs (next_poll_us, job_id) WHERE state = 'submitted';
 CREATE INDEX jobs_ended ON jobs (next_consume_us, job_id) WHERE state = 'ended';

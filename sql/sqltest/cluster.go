@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,8 +33,31 @@ type cluster struct {
 
 func nextPort() int { return 15000 + rand.IntN(17000) }
 
+// fresh is the folder of a server that never ran, to copy from.
+var fresh struct {
+	once sync.Once
+	*cluster
+	err error
+}
+
 // newCluster makes the folder of a new server.
 func newCluster() (*cluster, error) {
+	fresh.once.Do(func() { fresh.cluster, fresh.err = initCluster() })
+	if fresh.err != nil {
+		return nil, fresh.err
+	}
+	c, err := emptyCluster()
+	if err != nil {
+		return nil, err
+	}
+	if out, err := c.command("cp", "-a", fresh.data, c.data).CombinedOutput(); err != nil {
+		c.remove()
+		return nil, fmt.Errorf("copy a server's folder: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return c, nil
+}
+
+func initCluster() (*cluster, error) {
 	initdb, err := program("initdb")
 	if err != nil {
 		return nil, err
@@ -181,6 +205,25 @@ func (c *Cluster) Exec(statement string) {
 		_, err := db.Exec(statement)
 		return err
 	})
+}
+
+// TryExec runs one statement that may fail.
+func (c *Cluster) TryExec(statement string, args ...any) {
+	c.t.Helper()
+	c.with(func(db *stdsql.DB) error {
+		_, _ = db.Exec(statement, args...)
+		return nil
+	})
+}
+
+// Log is what the server has written to its log.
+func (c *Cluster) Log() string {
+	c.t.Helper()
+	log, err := os.ReadFile(filepath.Join(c.dir, "log"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(log)
 }
 
 // Configure changes a setting of the running server, and waits until it has it.

@@ -39,6 +39,9 @@ func Main(m *testing.M) int {
 				stop()
 			}
 		}
+		if fresh.cluster != nil {
+			fresh.remove()
+		}
 	}()
 	return m.Run()
 }

@@ -11,10 +11,10 @@ import (
 	"rollcall/sql/sqltest"
 )
 
-// pauseOnce writes one audited transaction.
-func pauseOnce(t *testing.T, l *sqltest.Ledger, scope string) error {
+// pauseNow writes one audited transaction.
+func pauseNow(t *testing.T, s *sql.Store, scope string) error {
 	t.Helper()
-	_, err := l.Pause(t.Context(), l.Clock.Now(), reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "r"})
+	_, err := s.Pause(t.Context(), sqltest.Start, reconcile.Pause{Scope: scope, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "r"})
 	return err
 }
 
@@ -29,7 +29,7 @@ func TestF47TokensOfCommittedTransactionsAreFound(t *testing.T) {
 			}
 			told = nil
 			for _, scope := range []string{"all", "account:a", "account:b"} {
-				if err := pauseOnce(t, l, scope); err != nil {
+				if err := pauseNow(t, l.Store, scope); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -69,14 +69,14 @@ func TestF47OnlyCertainCommitsAreTold(t *testing.T) {
 			})
 			told = nil
 			hook = func(func() error) error { return errors.New("lost before the server had it") }
-			if err := pauseOnce(t, l, "all"); !errors.Is(err, reconcile.ErrUnknownCommit) {
+			if err := pauseNow(t, l.Store, "all"); !errors.Is(err, reconcile.ErrUnknownCommit) {
 				t.Fatalf("a commit that never arrived: %v", err)
 			}
 			if len(told) != 0 {
 				t.Fatalf("a commit of unknown outcome was told: %q", told)
 			}
 			hook = func(commit func() error) error { return errors.Join(commit(), errors.New("the answer was lost")) }
-			if err := pauseOnce(t, l, "all"); err != nil {
+			if err := pauseNow(t, l.Store, "all"); err != nil {
 				t.Fatalf("a commit that was read back: %v", err)
 			}
 			if len(told) != 1 {

@@ -3,12 +3,13 @@ package sql
 import (
 	"context"
 	"database/sql"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,30 +31,15 @@ const (
 // location is a parsed database address.
 type location struct {
 	dialect dialect
-	dsn     string // for the driver; may hold a password
-	path    string // of the SQLite file
-	name    string // for people: never a password
+	config  pq.Config // of PostgreSQL; may hold a password
+	path    string    // of the SQLite file
+	name    string    // for people: never a password
 }
 
 // parseLocation reads "postgres://…", "sqlite:FILE" or a plain file name.
 func parseLocation(address string) (location, error) {
-	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
-		u, err := url.Parse(address)
-		if err != nil {
-			return location{}, errors.New("database: the postgres:// address cannot be parsed")
-		}
-		q := u.Query()
-		// One round trip a statement and no named server-side statement, so
-		// that a pooler in transaction mode cannot mix up two clients.
-		q.Set("binary_parameters", "yes")
-		if !q.Has("connect_timeout") {
-			q.Set("connect_timeout", "10")
-		}
-		if !q.Has("application_name") {
-			q.Set("application_name", "rollcall")
-		}
-		u.RawQuery = q.Encode()
-		return location{dialect: postgres, dsn: u.String(), name: fmt.Sprintf("postgres://%s%s", u.Host, u.Path)}, nil
+	if isPostgres(address) {
+		return parsePostgres(address)
 	}
 	path := strings.TrimPrefix(address, "sqlite:")
 	if path == "" {
@@ -70,20 +56,24 @@ func parseLocation(address string) (location, error) {
 	if err != nil {
 		return location{}, fmt.Errorf("database: %w", err)
 	}
-	return location{dialect: sqliteFile, path: abs, dsn: abs, name: "sqlite:" + path}, nil
+	return location{dialect: sqliteFile, path: abs, name: "sqlite:" + path}, nil
 }
 
 // ready makes a SQLite file that is not there, readable by its owner only, or
-// says that it is not there. The driver would make it without a word.
-func (l location) ready(create bool) error {
+// says that it is not there: the driver would make it without a word. A file
+// system that is no place for it is refused.
+func (l location) ready(opts Options) error {
 	if l.dialect == postgres {
 		return nil
+	}
+	if err := refuseNetwork(l.path, opts.fileSystem); err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
 	}
 	_, err := os.Stat(l.path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if !create {
+	if !opts.Create {
 		return fmt.Errorf("%s: %w", l.name, ErrNoLedger)
 	}
 	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -96,28 +86,47 @@ func (l location) ready(create bool) error {
 // openPools opens a pool for writing and one for reading. On PostgreSQL they
 // are one pool. SQLite has one writer; PRAGMAs stand in the DSN, since one that
 // is run by Exec reaches one connection of the pool only.
-func (l location) openPools() (write, read *sqlx.DB, err error) {
+func (l location) openPools(opts Options) (write, read *sqlx.DB, err error) {
 	if l.dialect == postgres {
-		db, err := sqlx.Open("postgres", l.dsn)
+		c, err := connectorFor(l.config, opts)
 		if err != nil {
-			return nil, nil, errors.New("open database: the postgres:// address is not accepted by the driver")
+			return nil, nil, err
 		}
-		db.SetMaxOpenConns(8)
-		db.SetMaxIdleConns(4)
-		// After a fail-over a pooled connection may still lead to the old primary.
-		db.SetConnMaxLifetime(5 * time.Minute)
+		db := sqlx.NewDb(sql.OpenDB(c), "postgres")
+		db.SetMaxOpenConns(opts.MaxConns)
+		// Fewer idle ones than open ones would mean a new connection for every
+		// other call when many run at once.
+		db.SetMaxIdleConns(opts.MaxConns)
+		db.SetConnMaxIdleTime(time.Minute)
+		db.SetConnMaxLifetime(opts.MaxConnLifetime)
 		return db, db, nil
 	}
 	const shared = "?_pragma=foreign_keys(1)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=journal_mode(WAL)"
-	if write, err = sqlx.Open("sqlite", l.dsn+shared+"&_txlock=immediate"); err != nil {
+	if write, err = sqlx.Open("sqlite", l.path+shared+"&_txlock=immediate"); err != nil {
 		return nil, nil, fmt.Errorf("open database: %w", err)
 	}
 	write.SetMaxOpenConns(1)
-	if read, err = sqlx.Open("sqlite", l.dsn+shared+"&_pragma=query_only(1)"); err != nil {
+	if read, err = sqlx.Open("sqlite", l.path+shared+"&_pragma=query_only(1)"); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open database: %w", err), write.Close())
 	}
 	read.SetMaxOpenConns(4)
 	return write, read, nil
+}
+
+//go:embed query/transaction_limit.postgres.sql
+var transactionLimitSQL string
+
+// limit has the server bound a write transaction too, since this process may be
+// stopped, or cut off, while it holds locks that all others wait for: half of
+// the limit for a transaction that nobody goes on with, and more for whoever
+// waits for its locks.
+func (d dialect) limit(ctx context.Context, tx *sqlx.Tx, limit time.Duration) error {
+	if d != postgres {
+		return nil
+	}
+	ms := func(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) }
+	_, err := tx.ExecContext(ctx, transactionLimitSQL, ms(limit/2), ms(limit*3/4))
+	return err
 }
 
 // Row locks. SQLite needs none: a write transaction there is alone from its
@@ -272,7 +281,7 @@ func isUnique(err error) bool {
 // prints the failing row into the detail and parts of values into messages.
 func scrub(err error) error {
 	var pe *pq.Error
-	if !errors.As(err, &pe) {
+	if done := new(databaseError); errors.As(err, &done) || !errors.As(err, &pe) {
 		return err
 	}
 	// What stands before the driver's words is ours.
@@ -280,13 +289,13 @@ func scrub(err error) error {
 	if doing == err.Error() {
 		doing = ""
 	}
-	return &databaseError{doing: doing, code: string(pe.Code), name: pe.Code.Name(), table: pe.Table, constraint: pe.Constraint, cause: pe}
+	return &databaseError{doing: doing, code: string(pe.Code), name: pe.Code.Name(), table: pe.Table, constraint: pe.Constraint, cause: err}
 }
 
 // databaseError shows the parts of a PostgreSQL error that cannot hold data.
 type databaseError struct {
 	doing, code, name, table, constraint string
-	cause                                *pq.Error // for errors.As only
+	cause                                error // for errors.As and errors.Is only
 }
 
 func (e *databaseError) Error() string {

@@ -71,6 +71,10 @@ func (s *Store) Migrate(ctx context.Context) (int, error) {
 			return 0, err
 		}
 		defer unlock()
+	} else if shared, err := s.sharesBackends(ctx); err != nil {
+		return 0, fmt.Errorf("migrate %s: %w", s.name, scrub(err))
+	} else if shared {
+		return 0, fmt.Errorf("migrate %s: %w: migrations hold a lock that belongs to one of the server's connections; use a direct address", s.name, ErrPooler)
 	}
 	p, err := s.provider()
 	if err != nil {

@@ -5,6 +5,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -38,6 +39,36 @@ type Options struct {
 	// write returns, on its goroutine and on many at once, so it should be quick.
 	// See MissingTokens.
 	Committed func(token string)
+	// Notice, when set, is told the kind of each notice of the server that a
+	// person must know of: NoticeLocalCommit. It runs as Committed does.
+	Notice func(kind string)
+	// TransactionLimit bounds a write transaction, with its COMMIT; 0 means 2
+	// minutes, which is generous: a chunk of 2,000 rows takes well under a second.
+	TransactionLimit time.Duration
+	// MaxConns is how many connections to PostgreSQL are open at once; 0 means 8,
+	// and 2 are the least.
+	MaxConns int
+	// MaxConnLifetime is when a connection to PostgreSQL is replaced; 0 means 5
+	// minutes, which are also the most: after a fail-over one may still lead to
+	// the old primary.
+	MaxConnLifetime time.Duration
+
+	cutAfter   time.Duration // after which a cancelled call is cut off; 0 means 15 seconds
+	fileSystem statfs        // in place of asking the system
+}
+
+// withDefaults fills in what was left out.
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.LeaseFor = cmp.Or(o.LeaseFor, 2*time.Minute)
+	o.Actor = cmp.Or(o.Actor, "rollcall")
+	o.TransactionLimit = cmp.Or(o.TransactionLimit, 2*time.Minute)
+	o.MaxConns = max(cmp.Or(o.MaxConns, 8), 2)
+	o.MaxConnLifetime = min(cmp.Or(o.MaxConnLifetime, 5*time.Minute), 5*time.Minute)
+	o.cutAfter = cmp.Or(o.cutAfter, 15*time.Second)
+	return o
 }
 
 // Store is an open ledger.
@@ -48,13 +79,11 @@ type Store struct {
 	db      *sqlx.DB // for writing
 	ro      *sqlx.DB // for reading
 	opts    Options
+	// settings are those that the address asks the server for.
+	settings []string
 }
 
 var _ reconcile.Store = (*Store)(nil)
-
-// transactionLimit bounds a write transaction. It is generous: a chunk of
-// 2,000 rows takes well under a second.
-const transactionLimit = 2 * time.Minute
 
 // Open opens the ledger at opts.Address without looking at its schema. See
 // Migrate and CheckSchema.
@@ -63,23 +92,15 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	if opts.LeaseFor == 0 {
-		opts.LeaseFor = 2 * time.Minute
-	}
-	if opts.Actor == "" {
-		opts.Actor = "rollcall"
-	}
-	if err := loc.ready(opts.Create); err != nil {
+	opts = opts.withDefaults()
+	if err := loc.ready(opts); err != nil {
 		return nil, err
 	}
-	write, read, err := loc.openPools()
+	write, read, err := loc.openPools(opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: loc.dialect, name: loc.name, path: loc.path, db: write, ro: read, opts: opts}
+	s := &Store{dialect: loc.dialect, name: loc.name, path: loc.path, db: write, ro: read, opts: opts, settings: startSettings(loc.config)}
 	if err := s.db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", loc.name, scrub(err)), s.Close())
 	}
@@ -144,7 +165,7 @@ func (s *Store) write(ctx context.Context, name string, fn func(ctx context.Cont
 }
 
 func (s *Store) writeOnce(ctx context.Context, name string, fn func(ctx context.Context, t *tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, transactionLimit)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.TransactionLimit)
 	defer cancel()
 	inner, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -177,6 +198,9 @@ func (s *Store) writeOnce(ctx context.Context, name string, fn func(ctx context.
 
 // fill does everything between BEGIN and COMMIT.
 func (s *Store) fill(ctx context.Context, t *tx, fn func(ctx context.Context, t *tx) error) (token string, err error) {
+	if err := s.dialect.limit(ctx, t.Tx, s.opts.TransactionLimit); err != nil {
+		return "", err
+	}
 	if l, ok := reconcile.LeaseFrom(ctx); ok {
 		if err := t.holdLease(ctx, l); err != nil {
 			return "", err
@@ -200,17 +224,34 @@ func (s *Store) fill(ctx context.Context, t *tx, fn func(ctx context.Context, t 
 
 // readBack finds out whether a transaction with a failed COMMIT is there all
 // the same. Absence proves nothing on PostgreSQL, where the server may still be
-// about to commit, so only presence is an answer.
+// about to commit, so only presence is an answer, and one only after a later
+// COMMIT: a server that was restarted shows what its synchronous standby may
+// lack, and a COMMIT waits until the standby has all that came before.
 func (s *Store) readBack(ctx context.Context, name, token string, commitErr error) error {
 	unknown := fmt.Errorf("%s: %w: %w", name, reconcile.ErrUnknownCommit, scrub(commitErr))
-	if token == "" {
+	if token == "" || errors.Is(commitErr, errCommittedLocally) {
 		return unknown
 	}
 	var n int
 	if err := s.ro.GetContext(ctx, &n, auditFindSQL, token); err != nil || n == 0 {
 		return unknown
 	}
+	if s.dialect == postgres && s.noteFound(ctx, token) != nil {
+		return unknown
+	}
 	return nil
+}
+
+// noteFound writes that a transaction is there whose COMMIT failed.
+func (s *Store) noteFound(ctx context.Context, token string) error {
+	t, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := t.ExecContext(ctx, auditInsertSQL, micros(s.opts.Now()), s.opts.Actor, "commit_found", "token:"+token, "", nil); err != nil {
+		return errors.Join(err, t.Rollback())
+	}
+	return t.Commit()
 }
 
 // newID is a new id that sorts by time: rows that only we refer to stay close

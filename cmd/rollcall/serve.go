@@ -61,13 +61,15 @@ const serveUnit = `
 
   [Service]
   Type=notify
-  ExecStart=/usr/local/bin/rollcall -c /etc/rollcall/rollcall.yaml serve
-  ExecReload=/bin/kill -HUP $MAINPID
+  NotifyAccess=main
   User=rollcall
+  WorkingDirectory=/etc/rollcall
+  ExecStart=/usr/local/bin/rollcall serve --config /etc/rollcall/rollcall.yaml
+  ExecReload=/bin/kill -HUP $MAINPID
+  WatchdogSec=60
+  TimeoutStopSec=35
   Restart=on-failure
   RestartPreventExitStatus=2
-  WatchdogSec=120
-  TimeoutStopSec=40
 
   [Install]
   WantedBy=multi-user.target

@@ -137,14 +137,14 @@ type pauseState struct {
 // lastDispatch is what a run of submit did.
 type lastDispatch struct {
 	At     time.Time `json:"at"`
-	Sent   int64     `json:"sent"`
+	Moved  int64     `json:"moved"` // jobs sent, or given up because nobody wants them
 	PutOff int64     `json:"put_off"`
 }
 
 // noteDispatch remembers what submit did, for whoever asks.
 func (s *server) noteDispatch(pass reconcile.PassName, t reconcile.Tally) {
 	if pass == reconcile.PassSubmit {
-		s.sent.Store(&lastDispatch{At: time.Now().UTC(), Sent: t.Moved, PutOff: t.Failed})
+		s.sent.Store(&lastDispatch{At: time.Now().UTC(), Moved: t.Moved, PutOff: t.Failed})
 	}
 }
 

@@ -204,10 +204,10 @@ func TestServeClassifies(t *testing.T) {
 	for _, database := range sqltest.Databases {
 		t.Run(database, func(t *testing.T) {
 			o := newOperator(t, database)
-			o.edit("rollcall.yaml", "  heartbeat: 1s\n", "  heartbeat: 1s\n  listen: 127.0.0.1:0\n")
+			o.edit("rollcall.yaml", "  heartbeat: 1s\n", "  heartbeat: 1s\n  listen: 127.0.0.1:0\n", "jobs:\n", "log: {level: trace}\njobs:\n")
 			s := o.serve()
 			s.wait(`"message":"scheduled"`, `"schedule":"dispatch"`, `"cron":"@every 2s"`, `"zone":"UTC"`, `"next_due"`, `"collect","resolve","submit"`)
-			o.must(exitDone, "intake", o.file("r.jsonl", threeReports))
+			o.must(exitDone, "intake", o.file("r.jsonl", strings.ReplaceAll(threeReports, `"text":"`, `"text":"`+marker+" ")))
 			o.recorded(3)
 			s.wait(`"message":"slot"`, `"schedule":"dispatch"`, `"outcome":"done"`, `"missed":`)
 			for _, path := range []string{"/healthz", "/readyz"} {
@@ -219,6 +219,9 @@ func TestServeClassifies(t *testing.T) {
 				t.Errorf("status:\n%s", r.out)
 			}
 			s.stop()
+			if strings.Contains(s.all(), marker) {
+				t.Error("the log holds report text")
+			}
 			for _, v := range asJSON[reconcile.Overview](o, exitDone, "status").Schedules {
 				if v.RunningSince != nil {
 					t.Errorf("%s still runs: %+v", v.Name, v)

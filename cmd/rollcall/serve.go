@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rollcall/reconcile"
+	"rollcall/sql"
 )
 
 const serveHelp = `Runs the passes at their schedules until it is told to stop. What is due is read from
@@ -96,7 +97,16 @@ func (a *app) serve(ctx context.Context, hup <-chan os.Signal) error {
 	if err != nil {
 		return err
 	}
-	s := &server{app: a, began: uptime()}
+	release, err := d.store.LockExclusive()
+	if errors.Is(err, sql.ErrServing) {
+		err = &exitError{exitUsage, err}
+	}
+	if err != nil {
+		d.close()
+		return err
+	}
+	defer release()
+	s := &server{app: a}
 	s.beat.Store(int64(uptime()))
 	g, err := s.generation(d, nil)
 	if err == nil {
@@ -126,7 +136,6 @@ type server struct {
 	running  sync.WaitGroup
 	http     probes
 	stopping atomic.Bool
-	began    time.Duration
 	beat     atomic.Int64                 // the uptime at the last heartbeat
 	sent     atomic.Pointer[lastDispatch] // what the last run of submit did
 }

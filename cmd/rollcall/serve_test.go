@@ -187,7 +187,7 @@ func until(t *testing.T, what string, holds func() bool) {
 // serveQuickly has the daemon listen on a free port, and look often.
 func (o *operator) serveQuickly() {
 	o.t.Helper()
-	o.edit("rollcall.yaml", "  heartbeat: 1s\n", "  heartbeat: 50ms\n  listen: 127.0.0.1:0\n", `"@every 2s"`, `"@every 1s"`)
+	o.edit("rollcall.yaml", "jobs:\n", "log: {level: debug}\njobs:\n", "  heartbeat: 1s\n", "  heartbeat: 50ms\n  listen: 127.0.0.1:0\n", `"@every 2s"`, `"@every 1s"`)
 }
 
 // recorded waits until n reports have their record.
@@ -293,7 +293,15 @@ func TestServeStopIsBounded(t *testing.T) {
 				}
 				return
 			}
-			s.signal(syscall.SIGTERM)
+			until(t, "an end", func() bool { // the first signal may still be on its way to everybody
+				_ = s.cmd.Process.Signal(syscall.SIGTERM)
+				select {
+				case <-s.ended:
+					return true
+				default:
+					return false
+				}
+			})
 			if status, _ := s.end().Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
 				t.Errorf("it ends with %s", s.cmd.ProcessState)
 			}
@@ -308,11 +316,11 @@ func TestServeReadsTheConfigurationAgain(t *testing.T) {
 	const again = `"message":"the configuration was read again`
 
 	o.edit("rollcall.yaml", `"@every 30s"`, `"@every 7m"`, "heartbeat: 50ms", "heartbeat: 60ms", "listen: 127.0.0.1:0", `listen: ""`,
-		"jobs:\n", "log: {level: debug}\njobs:\n", "rollcall.keyring", "other.keyring")
+		"log: {level: debug}", "log: {level: trace}", "rollcall.keyring", "other.keyring")
 	s.signal(syscall.SIGHUP)
 	s.wait(again)
 	s.wait(`"message":"scheduled"`, `"schedule":"roll"`, `"cron":"@every 7m"`)
-	s.wait(`"level":"debug"`)
+	s.wait(`"level":"trace"`)
 	for _, field := range []string{"keyring", "serve.listen"} {
 		s.wait("needs a restart", `"field":"`+field+`"`)
 	}
@@ -423,6 +431,51 @@ func TestServeDoesNotStart(t *testing.T) {
 	}
 	if r := o.must(exitUsage, "serve"); !strings.Contains(r.err, "accounts[0].api_key") {
 		t.Errorf("a key that is not there: %s", r.err)
+	}
+}
+
+// Two daemons over one SQLite file would each believe to be alone.
+func TestServeIsAloneOnAFile(t *testing.T) {
+	o := newOperator(t, "sqlite")
+	o.serveQuickly()
+	first := o.serve()
+	if r := o.must(exitUsage, "serve"); !strings.Contains(r.err, "another `rollcall serve` runs on this ledger") {
+		t.Errorf("the second one says %s", r.err)
+	}
+	o.must(exitDone, "run", "check") // which is safe beside it
+	first.stop()
+	o.serve().stop()
+}
+
+// Over PostgreSQL there may be several; each instant is one's.
+func TestF45_TwoDaemonsOverPostgreSQL(t *testing.T) {
+	o := newOperator(t, "postgres")
+	o.serveQuickly()
+	daemons := []*serving{o.serve(), o.serve()}
+	o.must(exitDone, "intake", o.file("r.jsonl", threeReports))
+	o.recorded(3)
+	for _, s := range daemons {
+		s.stop()
+	}
+	if b, err := o.box.Books(); err != nil || b.Works.Distinct != 3 || b.Works.InMoreThanOneJob != 0 {
+		t.Errorf("the sandbox's books: %+v, %v", b.Works, err)
+	}
+	slots := map[string]int{}
+	for _, s := range daemons {
+		for line := range strings.Lines(s.all()) {
+			var run struct{ Message, Schedule, Slot, Outcome string }
+			if json.Unmarshal([]byte(line), &run) == nil && run.Message == "slot" && run.Outcome == "done" {
+				slots[run.Schedule+" "+run.Slot]++
+			}
+		}
+	}
+	if len(slots) == 0 {
+		t.Error("no slot is logged")
+	}
+	for slot, n := range slots {
+		if n > 1 {
+			t.Errorf("slot %s was run %d times", slot, n)
+		}
 	}
 }
 

@@ -113,7 +113,7 @@ func (r *Reconciler) stated(ctx context.Context, jobID string) (Uncertain, batch
 // proveFound compares a job that exists with what its account tells of its
 // origin.
 func (r *Reconciler) proveFound(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, job batch.Job) (Proof, error) {
-	v, _, err := r.lookNow(ctx, now, account, u)
+	v, live, err := r.lookNow(ctx, now, account, u)
 	if err != nil {
 		return "", err
 	}
@@ -124,16 +124,18 @@ func (r *Reconciler) proveFound(ctx context.Context, now time.Time, account batc
 			}
 		}
 	}
-	if job.Phase != batch.PhaseEnded {
-		return ProofNone, nil
+	if job.Phase == batch.PhaseEnded {
+		switch of, err := r.whoseResults(ctx, account, job, u.ID); {
+		case err != nil && batch.KindOf(err) != batch.NotFound:
+			return "", fmt.Errorf("the results of job %s could not be read, and nothing was recorded: %w", job.ID, err)
+		case of == resultsOurs:
+			return ProofResults, nil
+		case of == resultsOthers:
+			return "", fmt.Errorf("job %s has results that are not of submission %s: %w", job.ID, u.ID, ErrRefused)
+		}
 	}
-	switch of, err := r.whoseResults(ctx, account, job, u.ID); {
-	case err != nil && batch.KindOf(err) != batch.NotFound:
-		return "", fmt.Errorf("the results of job %s could not be read, and nothing was recorded: %w", job.ID, err)
-	case of == resultsOurs:
-		return ProofResults, nil
-	case of == resultsOthers:
-		return "", fmt.Errorf("job %s has results that are not of submission %s: %w", job.ID, u.ID, ErrRefused)
+	if v != nil && !live.Read {
+		return "", fmt.Errorf("the list of jobs of account %s could not be compared with the statement, and nothing was recorded: %s", account.Account().Name, live.Doubt)
 	}
 	return ProofNone, nil
 }

@@ -215,8 +215,45 @@ func TestOperatorsWordIsNotRecordedWithoutAnAnswer(t *testing.T) {
 		if n := b.fake.Calls(fake.OpDelete); n > 0 {
 			t.Errorf("%d files were deleted", n)
 		}
+		// Its list could tell whose the job is. Once the job has ended, its results do.
+		if _, err := b.found("job-000001"); err == nil || errors.Is(err, reconcile.ErrRefused) || !strings.Contains(err.Error(), "nothing was recorded") {
+			t.Errorf("%v", err)
+		}
 		b.wantSubmissions("open")
+		b.fake.EndAll()
+		b.fake.Hooks.Download = func(string) (bool, error) { return false, answer("download", batch.Temporary, 503, "") }
+		if _, err := b.found("job-000001"); err == nil || !strings.Contains(err.Error(), "could not be read, and nothing was recorded") {
+			t.Errorf("%v", err)
+		}
+		b.wantSubmissions("open")
+		b.fake.Hooks.Download = nil
+		if proof, err := b.found("job-000001"); err != nil || proof != reconcile.ProofResults {
+			t.Errorf("%q, %v", proof, err)
+		}
 	})
+}
+
+// F18, F19: what lists nothing is not asked for a list.
+func TestEvidenceOfAnAccountThatListsNothing(t *testing.T) {
+	for _, s := range []batch.Settlement{batch.SettleByKey, batch.SettleByRepeat} {
+		t.Run(string(s), func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.settleBy(s)
+				b.uncertain(1, true)
+				b.pastDeadline()
+				if e := b.evidence(); e.Live != nil || e.Settlement != s {
+					t.Errorf("evidence %+v", e)
+				}
+				if n := b.fake.Calls(fake.OpListJobs); n > 0 {
+					t.Errorf("%d lists were read", n)
+				}
+				if err := b.absent(); err != nil {
+					t.Error(err)
+				}
+				b.wantSubmissions("abandoned: operator anna: the provider says so")
+			})
+		})
+	}
 }
 
 // F17: where a list names no references, the ids of its results tell whose a job is.

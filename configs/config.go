@@ -116,6 +116,7 @@ type Jobs struct {
 // Submit times the making of jobs.
 type Submit struct {
 	SendWithin   Duration `yaml:"send_within"`   // from the intent to the last byte
+	UnsentMargin Duration `yaml:"unsent_margin"` // behind send_within, before a submission without an upload is closed
 	Retry        Duration `yaml:"retry"`         // after a proven refusal
 	InputExpiry  Duration `yaml:"input_expiry"`  // asked for uploads; 0 for the processor's own
 	OutputExpiry Duration `yaml:"output_expiry"` // asked for result files; 0 for the processor's own
@@ -182,7 +183,7 @@ func Default() *Config {
 		Chunk: s.Chunk,
 		Jobs: Jobs{MaxItems: s.JobItems, MaxBytes: Size(s.JobBytes), MaxTokens: s.JobTokens, MaxItemTokens: s.ItemTokens,
 			BytesPerToken: s.BytesPerToken, PerRun: s.JobsPerRun, ItemRetry: Duration(s.ItemRetry)},
-		Submit: Submit{SendWithin: Duration(s.SendWithin), Retry: Duration(s.SubmitRetry),
+		Submit: Submit{SendWithin: Duration(s.SendWithin), UnsentMargin: Duration(s.UnsentMargin), Retry: Duration(s.SubmitRetry),
 			InputExpiry: Duration(s.InputExpiry), OutputExpiry: Duration(s.OutputExpiry)},
 		Resolve: Resolve{First: Duration(s.ResolveFirst), Max: Duration(s.ResolveMax), AbsentAfter: Duration(s.AbsentAfter)},
 		Sweep:   Sweep{Window: Duration(s.SweepWindow)},
@@ -206,7 +207,7 @@ func (c *Config) Settings() reconcile.Settings {
 		JobItems: c.Jobs.MaxItems, JobBytes: int64(c.Jobs.MaxBytes), JobTokens: c.Jobs.MaxTokens,
 		ItemTokens: c.Jobs.MaxItemTokens, BytesPerToken: c.Jobs.BytesPerToken,
 		JobsPerRun: c.Jobs.PerRun, ItemRetry: c.Jobs.ItemRetry.Std(),
-		SendWithin: c.Submit.SendWithin.Std(), SubmitRetry: c.Submit.Retry.Std(),
+		SendWithin: c.Submit.SendWithin.Std(), UnsentMargin: c.Submit.UnsentMargin.Std(), SubmitRetry: c.Submit.Retry.Std(),
 		InputExpiry: c.Submit.InputExpiry.Std(), OutputExpiry: c.Submit.OutputExpiry.Std(),
 		ResolveFirst: c.Resolve.First.Std(), ResolveMax: c.Resolve.Max.Std(), AbsentAfter: c.Resolve.AbsentAfter.Std(), SweepWindow: c.Sweep.Window.Std(),
 		PollFirst: c.Poll.First.Std(), PollMax: c.Poll.Max.Std(), RetryCap: c.Poll.RetryCap.Std(),

@@ -145,7 +145,7 @@ func TestExampleShowsEveryFieldWithItsDefault(t *testing.T) {
 	}
 	for _, field := range yamlFields(reflect.TypeFor[Config](), "") {
 		switch field {
-		case "database.url", "database.url.file", "database.url.env", "accounts[0].api_key.env": // alternatives, in comments
+		case "database.url", "database.max_connections", "database.url.file", "database.url.env", "accounts[0].api_key.env": // alternatives, in comments
 			continue
 		}
 		if _, ok := c.doc.marks[field]; !ok {

@@ -155,6 +155,8 @@ type Database struct {
 	Path string
 	// URL is a postgres:// address that holds a password.
 	URL Secret `yaml:"url"`
+	// MaxConnections bounds the pool of one process on PostgreSQL; 0 for 8.
+	MaxConnections int `yaml:"max_connections"`
 }
 
 func (d *Database) parseScalar(s string) error {
@@ -199,6 +201,9 @@ func (d Database) check(fail failFunc) {
 	switch {
 	case d.URL.IsSet():
 		d.URL.check("database.url", fail)
+		if n := d.MaxConnections; n != 0 && (n < 2 || n > 1000) {
+			fail("database.max_connections", "must be between 2 and 1000")
+		}
 	case d.Path == "":
 		fail("database", "is missing; name a SQLite file, or write {url: {file: NAME}} for PostgreSQL")
 	case isPostgres(d.Path):

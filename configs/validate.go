@@ -227,7 +227,7 @@ func (c *Config) checkBounds(fail failFunc) {
 
 func (c *Config) checkTimes(fail failFunc) {
 	for field, d := range map[string]Duration{
-		"jobs.item_retry": c.Jobs.ItemRetry, "submit.send_within": c.Submit.SendWithin, "submit.retry": c.Submit.Retry,
+		"jobs.item_retry": c.Jobs.ItemRetry, "submit.send_within": c.Submit.SendWithin, "submit.unsent_margin": c.Submit.UnsentMargin, "submit.retry": c.Submit.Retry,
 		"resolve.first": c.Resolve.First, "resolve.max": c.Resolve.Max, "resolve.absent_after": c.Resolve.AbsentAfter, "sweep.window": c.Sweep.Window,
 		"poll.first": c.Poll.First, "poll.max": c.Poll.Max, "poll.retry_cap": c.Poll.RetryCap, "poll.miss_grace": c.Poll.MissGrace,
 		"poll.files_grace": c.Poll.FilesGrace, "consume.retry": c.Consume.Retry, "consume.lost_grace": c.Consume.LostGrace, "check.uncertain_after": c.Check.UncertainAfter,

@@ -89,6 +89,9 @@ var (
 	EventSurplusFile = EventKind{"surplus_file", Notice,
 		"an account held a request file that no job uses, which a process left that was ended in between; it is deleted",
 		"nothing must be done" + thenResolve}
+	EventCommitUnreplicated = EventKind{"commit_unreplicated", Critical,
+		"the database gave up waiting for its synchronous standby: what it committed meanwhile is lost if it is",
+		"look after the standby, and see the database's state with: rollcall doctor" + thenResolve}
 	EventLedgerRewound = EventKind{"ledger_rewound", Critical,
 		"the ledger is older than what is known of it elsewhere: a copy was restored, or a fail-over lost commits; dispatch and apply are paused, since what it takes for unsent may have been sent",
 		"see what is missing, with: rollcall doctor; deliver again what came in since the copy was made; adopt what was sent, with: rollcall recover --reason \"…\"; " +
@@ -100,7 +103,7 @@ func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
 		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
-		EventSurplusJob, EventSurplusFile, EventLedgerRewound, EventScheduleRefused}
+		EventSurplusJob, EventSurplusFile, EventLedgerRewound, EventCommitUnreplicated, EventScheduleRefused}
 }
 
 // BrakeKinds are the events with which dispatch is paused. Their subject is the

@@ -63,6 +63,7 @@ type Settings struct {
 	JobsPerRun int // jobs that one run of submit, poll or consume takes
 
 	SendWithin   time.Duration // from the intent to the last byte of a create
+	UnsentMargin time.Duration // behind its send deadline a submission without an input file is closed
 	SubmitRetry  time.Duration // wait after a proven refusal
 	InputExpiry  time.Duration // asked for uploaded files; 0 for the provider's default
 	OutputExpiry time.Duration // asked for result files
@@ -99,7 +100,7 @@ func DefaultSettings() Settings {
 		Chunk:    2000,
 		JobItems: 50_000, JobBytes: 190_000_000, JobTokens: 10_000_000, ItemTokens: 100_000, BytesPerToken: 3,
 		JobsPerRun: 100,
-		SendWithin: 15 * time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
+		SendWithin: 15 * time.Minute, UnsentMargin: time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
 		ResolveFirst: 30 * time.Second, ResolveMax: 10 * time.Minute, AbsentAfter: 11 * time.Minute, SweepWindow: 30 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
 		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
@@ -119,10 +120,13 @@ type Reconciler struct {
 	Uptime   func() time.Duration // this process's monotonic clock, which nobody can set
 	Rand     io.Reader            // for submission ids and jitter
 	Witness  Witness              // remembers the ledger outside of it; nil for none
-	Log      zerolog.Logger
-	Settings Settings
-	Holder   string        // names this process in leases
-	LeaseFor time.Duration // how long a lease outlives its last write
+	// Unreplicated counts the commits, since it was last asked, that the database
+	// acknowledged although its synchronous standby has not got them; nil for none.
+	Unreplicated func() int64
+	Log          zerolog.Logger
+	Settings     Settings
+	Holder       string        // names this process in leases
+	LeaseFor     time.Duration // how long a lease outlives its last write
 	// Tick times the prolonging of leases; nil is this process's clock.
 	Tick func(every time.Duration) (ticks <-chan time.Time, stop func())
 	// PolicyFor names the policy of a source; false for a source that is not configured.
@@ -169,10 +173,31 @@ func (r *Reconciler) underLease(ctx context.Context, name PassName, pass func(co
 		return Tally{}, fmt.Errorf("%s: %w", name, err)
 	}
 	r.logPass(name, tally, r.Uptime()-began, err)
+	r.tellUnreplicated(ctx)
 	if r.Ran != nil {
 		r.Ran(name, tally)
 	}
 	return tally, err
+}
+
+// tellUnreplicated raises that commits stand on one server only. It is not worth
+// failing a pass for: the database says it again at the next such commit.
+func (r *Reconciler) tellUnreplicated(ctx context.Context) {
+	if r.Unreplicated == nil {
+		return
+	}
+	n := r.Unreplicated()
+	if n == 0 {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	now, err := r.Now(ctx)
+	if err == nil {
+		err = r.raise(ctx, now, EventCommitUnreplicated, "ledger", fmt.Sprintf("%d commits", n))
+	}
+	if err != nil {
+		r.Log.Error().Err(err).Int64("commits", n).Msg("commits that were not replicated could not be put on record")
+	}
 }
 
 func (r *Reconciler) logPass(name PassName, t Tally, took time.Duration, err error) {

@@ -55,7 +55,7 @@ func (x *examination) warnings() {
 func (x *examination) open(ctx context.Context, a *app) bool {
 	began := time.Now()
 	var err error
-	x.store, err = a.openStore(ctx, x.config, false, nil)
+	x.store, err = a.openStore(ctx, x.config, sql.Options{})
 	if errors.Is(err, sql.ErrNoLedger) {
 		x.wrong("database", "name the file of this ledger in the configuration; for a new deployment run: rollcall init", err)
 		return false

@@ -119,7 +119,7 @@ func (o *operator) ledger() *sql.Store {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	store, err := a.openStore(o.t.Context(), cfg, false, nil)
+	store, err := a.openStore(o.t.Context(), cfg, sql.Options{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -188,6 +188,15 @@ func TestDoctorOfADatabaseThatWaitsForMigrate(t *testing.T) {
 	o.edit("rollcall.yaml", "database: rollcall.db", "database: {url: {env: ROLLCALL_TEST_EMPTY}}")
 	found := o.doctor(exitUsage)
 	wantFound(t, found, "schema", healthBad, "")
+	wantFound(t, found, "account sandbox", healthOK, "")
+}
+
+// What can be examined without the ledger is.
+func TestDoctorWithoutItsDatabase(t *testing.T) {
+	o := newOperator(t, "sqlite")
+	o.edit("rollcall.yaml", "database: rollcall.db", "database: postgres://nobody@127.0.0.1:1/nothing")
+	found := o.doctor(exitFailed)
+	wantFound(t, found, "database", healthUnknown, "connect to postgres://127.0.0.1:1/nothing")
 	wantFound(t, found, "account sandbox", healthOK, "")
 }
 

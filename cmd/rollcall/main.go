@@ -86,7 +86,8 @@ func exitCode(err error) int {
 	case errors.As(err, &e):
 		return e.code
 	case errors.Is(err, sql.ErrSchemaBehind), errors.Is(err, sql.ErrSchemaAhead), errors.Is(err, sql.ErrOtherKeyring),
-		errors.Is(err, sql.ErrNoLedger), errors.Is(err, reconcile.ErrRefused):
+		errors.Is(err, sql.ErrNoLedger), errors.Is(err, sql.ErrPooler), errors.Is(err, sql.ErrOldServer),
+		errors.Is(err, sql.ErrNetworkFileSystem), errors.Is(err, sql.ErrServing), errors.Is(err, reconcile.ErrRefused):
 		return exitUsage
 	case errors.Is(err, reconcile.ErrPaused), errors.Is(err, reconcile.ErrRewound):
 		return exitDecision

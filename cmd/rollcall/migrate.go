@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"rollcall/sql"
 
 	"github.com/spf13/cobra"
 )
@@ -32,7 +33,7 @@ server connection.`,
 				fmt.Fprintf(a.out, "%s: %s run, the schema is up to date\n", name, plural(n, "migration", "migrations"))
 				return nil
 			}
-			store, err := a.openStore(ctx, cfg, false, nil)
+			store, err := a.openStore(ctx, cfg, sql.Options{})
 			if err != nil {
 				return err
 			}

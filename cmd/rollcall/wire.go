@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,6 +28,8 @@ type deployment struct {
 	witness *witness.File // nil for none
 	keys    *keyring.Ring
 	log     zerolog.Logger
+	// unreplicated counts commits that a synchronous standby did not get.
+	unreplicated *atomic.Int64
 }
 
 // close lets the witness remember what was committed, and closes the ledger.
@@ -60,8 +63,8 @@ func (a *app) open(ctx context.Context) (*deployment, error) {
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	d := &deployment{config: cfg, keys: keys, log: log}
-	store, err := a.openStore(ctx, cfg, false, d.committed)
+	d := &deployment{config: cfg, keys: keys, log: log, unreplicated: new(atomic.Int64)}
+	store, err := a.openStore(ctx, cfg, sql.Options{Committed: d.committed, Notice: d.noticed})
 	if err != nil {
 		return nil, err
 	}
@@ -86,19 +89,31 @@ func (a *app) loadConfig() (*configs.Config, error) {
 	return cfg, nil
 }
 
-// openStore opens the configured ledger. committed is told of each transaction
-// that was acknowledged; nil for nobody.
-func (a *app) openStore(ctx context.Context, cfg *configs.Config, create bool, committed func(token string)) (*sql.Store, error) {
+// noticed keeps in mind that the server gave up waiting for its standby. The
+// next pass raises it: the transaction at hand is in no state to.
+func (d *deployment) noticed(kind string) {
+	d.log.Error().Str("notice", kind).Msg("a commit was not replicated; it is taken for unknown")
+	d.unreplicated.Add(1)
+}
+
+// openStore opens the configured ledger; options say what is special about it.
+func (a *app) openStore(ctx context.Context, cfg *configs.Config, o sql.Options) (*sql.Store, error) {
 	address, err := cfg.Database.Address()
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	return sql.Open(ctx, sql.Options{Address: address, Create: create, Actor: holder(), LeaseFor: cfg.Lease.Std(), Committed: committed})
+	o.Address, o.Actor, o.LeaseFor, o.MaxConns = address, holder(), cfg.Lease.Std(), cfg.Database.MaxConnections
+	return sql.Open(ctx, o)
 }
 
-// prepare brings a SQLite file up to date, refuses a PostgreSQL database that
-// is not, and proves that keyring and ledger belong together.
+// prepare refuses a database that cannot be relied on, such as one behind a
+// pooler that mixes up its clients; brings a SQLite file up to date, refuses a
+// PostgreSQL database that is not, and proves that keyring and ledger belong
+// together.
 func (d *deployment) prepare(ctx context.Context) error {
+	if err := d.store.SelfTest(ctx); err != nil {
+		return err
+	}
 	err := d.store.CheckSchema(ctx)
 	if errors.Is(err, sql.ErrSchemaBehind) && d.store.MigratesItself() {
 		_, err = d.store.Migrate(ctx)
@@ -116,7 +131,7 @@ func (a *app) createLedger(ctx context.Context, cfg *configs.Config) (name strin
 	if err != nil {
 		return "", 0, &exitError{exitUsage, err}
 	}
-	store, err := a.openStore(ctx, cfg, true, nil)
+	store, err := a.openStore(ctx, cfg, sql.Options{Create: true})
 	if err != nil {
 		return "", 0, err
 	}
@@ -147,7 +162,8 @@ func (d *deployment) reconciler() (*reconcile.Reconciler, error) {
 func (d *deployment) offline() *reconcile.Reconciler {
 	r := &reconcile.Reconciler{
 		Store: d.store, Keys: d.keys, Now: d.store.Now, Uptime: uptime, Rand: rand.Reader, Log: d.log,
-		Settings: d.config.Settings(), Holder: holder(), LeaseFor: d.config.Lease.Std(),
+		Unreplicated: func() int64 { return d.unreplicated.Swap(0) },
+		Settings:     d.config.Settings(), Holder: holder(), LeaseFor: d.config.Lease.Std(),
 		PolicyFor: func(tenant, system string) (string, bool) {
 			s, ok := d.config.SourceFor(tenant, system)
 			return s.Policy, ok

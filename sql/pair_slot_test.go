@@ -123,9 +123,6 @@ func TestF45_EndOfARunMeetsTakeOver(t *testing.T) {
 					p.want("[1 open]", slotsSQL)
 					p.must(claimDue(&again, true)(p))
 					p.want("[2 open]", slotsSQL)
-					if err := end(p); err == nil {
-						p.t.Error("the run that was taken over ended the slot")
-					}
 				},
 			}
 		},

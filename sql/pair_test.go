@@ -38,12 +38,12 @@ type meeting struct {
 func meetings(t *testing.T, all map[string]func(p *planner) meeting) {
 	t.Helper()
 	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
-		shared := openRaw(t, l.Address)
+		shared, two := openRaw(t, l.Address), openTwo(t, l)
 		for name, prepare := range all {
 			t.Run(name, func(t *testing.T) {
 				p := emptied(t, l, shared)
 				m := prepare(p)
-				first, second := p.meet(m)
+				first, second := two.meet(p, m)
 				if first != nil {
 					t.Fatalf("the first: %v", first)
 				}
@@ -72,66 +72,75 @@ func emptied(t *testing.T, l *sqltest.Ledger, shared raw) *planner {
 	return &planner{Ledger: l, raw: shared, policy: l.Approve(t, sqltest.Policy("p", 1))}
 }
 
-// process is another process on the test's ledger, known to the server by name.
-func (p *planner) process(name string, commit func(string, func() error) error) *planner {
-	p.t.Helper()
-	address := p.Address
-	if p.postgres {
-		u, err := url.Parse(address)
-		if err != nil {
-			p.t.Fatal(err)
+// twoProcesses are two processes on a test's ledger, known to the server as first and second.
+type twoProcesses struct {
+	first, second *sql.Store
+	commit        func(commit func() error) error // of the first
+}
+
+func openTwo(t *testing.T, l *sqltest.Ledger) *twoProcesses {
+	t.Helper()
+	two := &twoProcesses{commit: func(commit func() error) error { return commit() }}
+	open := func(name string, commit func(string, func() error) error) *sql.Store {
+		address := l.Address
+		if strings.HasPrefix(address, "postgres://") {
+			u, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := u.Query()
+			set.Set("application_name", name)
+			u.RawQuery = set.Encode()
+			address = u.String()
 		}
-		set := u.Query()
-		set.Set("application_name", name)
-		u.RawQuery = set.Encode()
-		address = u.String()
+		s, err := sql.Open(t.Context(), sql.Options{Address: address, Actor: name, Now: l.Clock.Now, Commit: commit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
 	}
-	s, err := sql.Open(p.t.Context(), sql.Options{Address: address, Actor: name, Now: p.Clock.Now, Commit: commit})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { _ = s.Close() })
+	two.first = open("first", func(_ string, commit func() error) error { return two.commit(commit) })
+	two.second = open("second", nil)
+	return two
+}
+
+// as is the planner in another process.
+func (p *planner) as(s *sql.Store) *planner {
 	l, q := *p.Ledger, *p
 	l.Store, q.Ledger = s, &l
 	return &q
 }
 
 // meet runs both sides of a meeting and returns what they were answered.
-func (p *planner) meet(m meeting) (first, second error) {
+func (two *twoProcesses) meet(p *planner, m meeting) (first, second error) {
 	p.t.Helper()
 	if !p.postgres {
-		first = m.first(p.process("first", nil))
-		return first, m.second(p.process("second", nil))
+		first = m.first(p.as(two.first))
+		return first, m.second(p.as(two.second))
 	}
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	reached, release := make(chan struct{}), make(chan struct{})
 	reach, goOn := sync.OnceFunc(func() { close(reached) }), sync.OnceFunc(func() { close(release) })
-	var sides sync.WaitGroup
-	defer func() {
-		goOn()
-		sides.Wait()
-	}()
-	held := p.process("first", func(_ string, commit func() error) error {
+	two.commit = func(commit func() error) error {
 		reach()
 		<-release
 		return commit()
-	})
+	}
+	var sides sync.WaitGroup
+	defer sides.Wait()
+	defer goOn()
 	firstDone, secondDone := make(chan error, 1), make(chan error, 1)
-	sides.Go(func() { firstDone <- m.first(held) })
+	sides.Go(func() { firstDone <- m.first(p.as(two.first)) })
 	select {
 	case <-reached:
 	case err := <-firstDone:
 		p.t.Fatalf("the first did not come to its COMMIT: %v", err)
 	}
-	other := p.process("second", nil)
-	sides.Go(func() { secondDone <- m.second(other) })
+	sides.Go(func() { secondDone <- m.second(p.as(two.second)) })
 	if m.waits == "" {
-		select {
-		case second = <-secondDone:
-		case <-ctx.Done():
-			p.t.Fatal("the second waits for the first")
-		}
+		second = p.awaitFree(ctx, secondDone)
 		goOn()
 		return <-firstDone, second
 	}
@@ -140,6 +149,18 @@ func (p *planner) meet(m meeting) (first, second error) {
 	}
 	goOn()
 	return <-firstDone, <-secondDone
+}
+
+// awaitFree returns what the second was answered while the first still stands
+// before its COMMIT.
+func (p *planner) awaitFree(ctx context.Context, secondDone <-chan error) (second error) {
+	p.t.Helper()
+	select {
+	case second = <-secondDone:
+	case <-ctx.Done():
+		p.t.Fatal("the second waits for the first")
+	}
+	return second
 }
 
 const blockedSQL = `SELECT s.query FROM pg_stat_activity AS s

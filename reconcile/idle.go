@@ -40,7 +40,7 @@ func (r *Reconciler) RunUntilIdle(ctx context.Context, passes []PassName, wait f
 		if err != nil {
 			return total, err
 		}
-		next, err := r.Store.Next(ctx, now)
+		next, err := r.Store.Next(ctx, now, r.Settings.UnsentMargin)
 		if err != nil {
 			return total, err
 		}

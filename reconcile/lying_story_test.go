@@ -212,7 +212,7 @@ func (s *lieStory) settle() {
 	moving := []reconcile.PassName{reconcile.PassCollect, reconcile.PassSubmit, reconcile.PassPoll, reconcile.PassConsume, reconcile.PassApply}
 	for range 100 {
 		again := s.passes(moving...)
-		load, err := s.Workload(s.t.Context(), s.Clock.Now())
+		load, err := s.Workload(s.t.Context(), s.Clock.Now(), reconcile.DefaultSettings().UnsentMargin)
 		switch {
 		case err != nil:
 			s.t.Fatal(err)

@@ -397,8 +397,9 @@ type ViewStore interface {
 	// JobHistory is one job with its submissions, sets and outcomes; by job id
 	// or provider job id.
 	JobHistory(ctx context.Context, id string) (JobHistory, error)
-	// Workload says what each pass would find, without doing it.
-	Workload(ctx context.Context, now time.Time) (Workload, error)
+	// Workload says what each pass would find, without doing it. unsentMargin is
+	// that of the settings.
+	Workload(ctx context.Context, now time.Time, unsentMargin time.Duration) (Workload, error)
 	// Next says when a pass has something to do; it is a cheap part of Workload.
-	Next(ctx context.Context, now time.Time) (NextWork, error)
+	Next(ctx context.Context, now time.Time, unsentMargin time.Duration) (NextWork, error)
 }

@@ -54,16 +54,13 @@ func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
 	return tally, nil
 }
 
-// UnsentMargin is how long after its send deadline a submission without an
-// input file is closed. What makes that safe is RecordUpload, which refuses a
-// closed submission; the margin keeps a sender whose clock is a little behind
-// from losing a job that it is about to send.
-const UnsentMargin = time.Minute
-
 // closeUnsent gives the jobs back of senders that died, or were stopped, before
 // they noted an input file. A job is asked for only after that, so there is none.
+// What makes closing safe is RecordUpload, which refuses a closed submission; the
+// margin keeps a sender whose clock is a little behind from losing a job that it
+// is about to send.
 func (r *Reconciler) closeUnsent(ctx context.Context, now time.Time) error {
-	jobs, err := r.Store.CloseUnsent(ctx, now, now.Add(-UnsentMargin), evidenceUnsent, r.Settings.JobsPerRun)
+	jobs, err := r.Store.CloseUnsent(ctx, now, now.Add(-r.Settings.UnsentMargin), evidenceUnsent, r.Settings.JobsPerRun)
 	if err != nil {
 		return fmt.Errorf("close submissions without an upload: %w", err)
 	}

@@ -222,7 +222,7 @@ func TestF14_AnswerOfTheIntentsCommitIsLost(t *testing.T) {
 func (b *bench) wantSentOnceUnsentIsClosed() {
 	b.t.Helper()
 	b.wantSubmissions("open")
-	b.Clock.Advance(b.r.Settings.SendWithin + reconcile.UnsentMargin - time.Second)
+	b.Clock.Advance(b.r.Settings.SendWithin + b.r.Settings.UnsentMargin - time.Second)
 	b.wantTally("too early", b.submit(), reconcile.Tally{})
 	b.wantCreates(0)
 	if o, err := b.Store.Overview(b.t.Context(), b.Clock.Now()); err != nil || len(o.Uncertain) > 0 {
@@ -333,7 +333,7 @@ func TestF21_StalledSenderRefusesItself(t *testing.T) {
 				return true, nil
 			}
 			b.r.Uptime = func() time.Duration { return 0 } // the machine slept
-			b.Clock.Advance(b.r.Settings.SendWithin + reconcile.UnsentMargin)
+			b.Clock.Advance(b.r.Settings.SendWithin + b.r.Settings.UnsentMargin)
 			other := b.reconciler(b.Store)
 			other.Rand = b.r.Rand
 			tally, err := other.Submit(t.Context(), b.Clock.Now())

@@ -224,7 +224,7 @@ type workloadRow struct {
 }
 
 // Workload implements reconcile.ViewStore.
-func (s *Store) Workload(ctx context.Context, now time.Time) (reconcile.Workload, error) {
+func (s *Store) Workload(ctx context.Context, now time.Time, unsentMargin time.Duration) (reconcile.Workload, error) {
 	var w reconcile.Workload
 	err := s.read(ctx, "workload", func(ctx context.Context, tx *sqlx.Tx) (err error) {
 		var r workloadRow
@@ -235,7 +235,7 @@ func (s *Store) Workload(ctx context.Context, now time.Time) (reconcile.Workload
 			Held: r.Held, Pending: r.Pending, Later: r.Later, Planning: r.Planning, Ready: r.Ready, ReadyLater: r.ReadyLater, Open: r.Open,
 			PollsDue: r.PollsDue, Submitted: r.Submitted, EndedDue: r.EndedDue, Ended: r.Ended, Extracted: r.Extracted,
 		}
-		next, err := readNext(ctx, tx, now)
+		next, err := readNext(ctx, tx, now, unsentMargin)
 		if err != nil {
 			return err
 		}
@@ -247,18 +247,18 @@ func (s *Store) Workload(ctx context.Context, now time.Time) (reconcile.Workload
 }
 
 // Next implements reconcile.ViewStore.
-func (s *Store) Next(ctx context.Context, now time.Time) (reconcile.NextWork, error) {
+func (s *Store) Next(ctx context.Context, now time.Time, unsentMargin time.Duration) (reconcile.NextWork, error) {
 	var n reconcile.NextWork
 	err := s.read(ctx, "next", func(ctx context.Context, tx *sqlx.Tx) (err error) {
-		n, err = readNext(ctx, tx, now)
+		n, err = readNext(ctx, tx, now, unsentMargin)
 		return err
 	})
 	return n, err
 }
 
-func readNext(ctx context.Context, tx *sqlx.Tx, now time.Time) (n reconcile.NextWork, err error) {
+func readNext(ctx context.Context, tx *sqlx.Tx, now time.Time, unsentMargin time.Duration) (n reconcile.NextWork, err error) {
 	var at *int64
-	if err := tx.GetContext(ctx, &at, viewNextSQL, reconcile.UnsentMargin.Microseconds()); err != nil {
+	if err := tx.GetContext(ctx, &at, viewNextSQL, unsentMargin.Microseconds()); err != nil {
 		return n, err
 	}
 	if at != nil {

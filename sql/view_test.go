@@ -93,7 +93,7 @@ func TestOverviewOfAnEmptyLedger(t *testing.T) {
 			got.Open == nil || got.Leases == nil || got.NeedsDecision == nil {
 			t.Errorf("%+v, %v", got, err)
 		}
-		load, err := l.Workload(t.Context(), l.Clock.Now())
+		load, err := l.Workload(t.Context(), l.Clock.Now(), unsentMargin)
 		if err != nil || load.Next != nil || load.Plan == nil {
 			t.Errorf("%+v, %v", load, err)
 		}
@@ -306,7 +306,7 @@ func TestWorkloadAndPlan(t *testing.T) {
 		r := openRaw(t, l.Address)
 		r.healthy()
 		r.work("later", "w-later", row{"eligible_us": startUS + hour, "due_us": startUS - 1})
-		got, err := l.Workload(t.Context(), l.Clock.Now())
+		got, err := l.Workload(t.Context(), l.Clock.Now(), unsentMargin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,6 +339,8 @@ func stopped(state, finding string, set row) func(r raw) {
 	}
 }
 
+const unsentMargin = 70 * time.Second
+
 // workloadCases are ledgers, and the instant at which a pass can go on.
 var workloadCases = map[string]struct {
 	fill func(r raw)
@@ -357,12 +359,16 @@ var workloadCases = map[string]struct {
 	"an open submission": {func(r raw) {
 		r.job("j", "ready", nil)
 		r.insert("submissions", row{"submission_id": "s", "job_id": "j", "input_file_id": "f"})
+	}, after(15 * time.Minute)},
+	"an open submission for an operator": {func(r raw) {
+		r.job("j", "ready", nil)
+		r.insert("submissions", row{"submission_id": "s", "job_id": "j", "input_file_id": "f", "obstacle": "o"})
 	}, nil},
 	"an open submission without an upload": {func(r raw) {
 		r.job("j", "ready", nil)
 		r.insert("submissions", row{"submission_id": "s", "job_id": "j"})
 		r.insert("pauses", pause("all", "dispatch"))
-	}, after(15*time.Minute + reconcile.UnsentMargin)},
+	}, after(15*time.Minute + unsentMargin)},
 	"a submitted job": {func(r raw) { r.job("j", "submitted", nil) }, after(time.Minute)},
 	"poll paused":     {func(r raw) { r.job("j", "submitted", nil); r.insert("pauses", pause("all", "poll")) }, nil},
 	"account's poll paused": {func(r raw) {
@@ -413,14 +419,14 @@ func TestWorkloadNext(t *testing.T) {
 				r.clear()
 				r.policies()
 				c.fill(r)
-				got, err := l.Workload(t.Context(), l.Clock.Now())
+				got, err := l.Workload(t.Context(), l.Clock.Now(), unsentMargin)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(c.want, got.Next); diff != "" {
 					t.Errorf("next (-want +got):\n%s", diff)
 				}
-				next, err := l.Next(t.Context(), l.Clock.Now())
+				next, err := l.Next(t.Context(), l.Clock.Now(), unsentMargin)
 				if diff := cmp.Diff(reconcile.NextWork{At: got.Next, Overdue: got.Overdue}, next); err != nil || diff != "" {
 					t.Errorf("next by itself: %v (-workload +next):\n%s", err, diff)
 				}

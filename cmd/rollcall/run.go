@@ -190,7 +190,7 @@ func (a *app) dryRun(ctx context.Context, d *deployment) error {
 	if err != nil {
 		return err
 	}
-	w, err := d.store.Workload(ctx, now)
+	w, err := d.store.Workload(ctx, now, d.config.Settings().UnsentMargin)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func templatePostgres(t testing.TB) string {
 	needServer(t)
 	template.once.Do(func() {
 		template.name = newDatabase(t, "template1")
-		template.err = migrate(t.Context(), databaseURL(template.name))
+		_, template.err = migrate(t.Context(), databaseURL(template.name))
 	})
 	if template.err != nil {
 		t.Fatal(template.err)

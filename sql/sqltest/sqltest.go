@@ -24,6 +24,16 @@ type Ledger struct {
 	Address string // for opening it again, past any pooler
 	Keys    *keyring.Ring
 	Clock   *Clock
+	pooled  bool // a pooler is between
+}
+
+// Migrate is the store's, past any pooler: the lock of migrations belongs to
+// one connection.
+func (l *Ledger) Migrate(ctx context.Context) (int, error) {
+	if !l.pooled {
+		return l.Store.Migrate(ctx)
+	}
+	return migrate(ctx, l.Address)
 }
 
 // Start is where the clock of every test starts.
@@ -80,12 +90,8 @@ func OpenWith(t testing.TB, address string, opts sql.Options) *Ledger {
 			t.Error(err)
 		}
 	})
-	if opts.Address == address {
-		_, err = l.Migrate(ctx)
-	} else { // past the pooler: the migrations' lock belongs to one connection
-		err = migrate(ctx, address)
-	}
-	if err != nil {
+	l.pooled = opts.Address != address
+	if _, err := l.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.CreateLedger(ctx, l.Clock.Now(), keys); err != nil {
@@ -136,17 +142,17 @@ func migratedFile(ctx context.Context) (content []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, "ledger.db")
 	// Closing the last connection moves the write-ahead log into the file.
-	if err := migrate(ctx, path); err != nil {
+	if _, err := migrate(ctx, path); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)
 }
 
-func migrate(ctx context.Context, address string) error {
+func migrate(ctx context.Context, address string) (done int, err error) {
 	s, err := sql.Open(ctx, sql.Options{Address: address, Create: true})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = s.Migrate(ctx)
-	return errors.Join(err, s.Close())
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return s.Migrate(ctx)
 }

@@ -38,7 +38,8 @@ func TestMarkerIsNowhere(t *testing.T) {
 			o.run(nil, append(trace, "intake", file)...)
 			o.run(nil, append(trace, "run", "--until-idle")...)
 			for _, args := range [][]string{{"check"}, {"status"}, {"findings", "--all"}, {"jobs"}, {"explain", "m-1"}, {"explain", "m-7"},
-				{"run", "--dry-run"}, {"policy", "list"}, {"config", "check"}} {
+				{"run", "--dry-run"}, {"run", "sweep"}, {"doctor"}, {"route", "m-3", "--reason", "a test"}, {"recover", "--reason", "a test"},
+				{"policy", "list"}, {"config", "check"}} {
 				o.run(nil, append(trace, args...)...)
 				if args[0] != "config" {
 					o.run(nil, append(append(trace, args...), "--json")...)

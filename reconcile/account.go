@@ -47,7 +47,8 @@ type AccountStore interface {
 
 	// AdoptJob makes a job of the ledger out of one that the provider holds and
 	// the ledger does not know, with those of its works that are still to be done
-	// as members. Unsent jobs that hold them are given up.
+	// as members. Unsent jobs that hold them are given up; ErrMoved when one of
+	// them is sent meanwhile, and nothing was written.
 	AdoptJob(ctx context.Context, now time.Time, a Adoption) (Adopted, error)
 	// RaiseGeneration begins a new generation of the ledger, from an expected one.
 	RaiseGeneration(ctx context.Context, now time.Time, from int64, actor, reason string) error

@@ -64,7 +64,7 @@ type RecoveredJob struct {
 // What Recover does with a job.
 const (
 	RecoveredAdopted    = "adopted"    // the ledger has it
-	RecoveredIncomplete = "incomplete" // it holds works of reports that must be delivered again first
+	RecoveredIncomplete = "incomplete" // it holds works of reports that must be delivered again first, or that were sent meanwhile: run it again
 	RecoveredSurplus    = "surplus"    // nothing of it is needed; sweep cancels and deletes it
 	RecoveredUnreadable = "unreadable" // its requests could not be read, or are no requests of this ledger
 )
@@ -173,6 +173,10 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 		JobID: j.Metadata[metaJob], SubmissionID: out.SubmissionID, Manifest: j.Metadata[metaManifest], FileID: j.FileID,
 		Works: works, WithoutUnknown: v.options.WithoutUnknown,
 	})
+	if errors.Is(err, ErrMoved) {
+		out.Became = RecoveredIncomplete // it is found again by the next run
+		return out, nil
+	}
 	if err != nil {
 		return out, err
 	}

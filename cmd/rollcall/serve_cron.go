@@ -41,21 +41,25 @@ func (s *server) generation(d *deployment, before *generation) (*generation, err
 	r.Ran = s.noteDispatch
 	g := &generation{deployment: d, reconciler: r, jobs: map[string]cron.Job{}}
 	g.schedules, g.refused = d.config.Scheduled()
-	// Skip around Recover: the other way round, one panic would leave the guard
-	// closed, and the job would never run again.
-	chain := cron.NewChain(cron.SkipIfStillRunning(cronLog{s}), cron.Recover(cronLog{s}))
-	g.heartbeat = chain.Then(cron.FuncJob(s.lookForDue))
+	g.heartbeat = s.guarded(s.lookForDue)
 	if before != nil {
 		g.heartbeat = before.heartbeat
 	}
 	for _, sched := range g.schedules {
 		name := sched.Name
-		g.jobs[name] = chain.Then(cron.FuncJob(func() { s.runSchedule(name) }))
+		g.jobs[name] = s.guarded(func() { s.runSchedule(name) })
 		if before != nil && before.jobs[name] != nil {
 			g.jobs[name] = before.jobs[name]
 		}
 	}
 	return g, nil
+}
+
+// guarded makes a job that never runs twice at a time, whoever starts it, and
+// whose panic ends nothing else. Skip stands around Recover: the other way round,
+// one panic would leave the guard closed, and the job would never run again.
+func (s *server) guarded(run func()) cron.Job {
+	return cron.NewChain(cron.SkipIfStillRunning(cronLog{s}), cron.Recover(cronLog{s})).Then(cron.FuncJob(run))
 }
 
 // arm makes the ledger know the schedules, and says what runs when.

@@ -170,8 +170,9 @@ func TestF46FailoverToSynchronousStandby(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			p := newPair(t, true)
 			p.failOver(func() {})
-			if n := p.lost(p.acked); n != 0 {
-				t.Errorf("%d of %d acknowledged reports are lost", n, len(p.acked))
+			lost := p.lost(p.acked)
+			if lost != 0 {
+				t.Errorf("%d of %d acknowledged reports are lost", lost, len(p.acked))
 			}
 			if n := p.missingTokens(); n != 0 {
 				t.Errorf("%d of %d tokens are lost", n, len(p.tokens))
@@ -179,7 +180,7 @@ func TestF46FailoverToSynchronousStandby(t *testing.T) {
 			if timeline, err := p.ledger.Timeline(t.Context()); err != nil || timeline != "00000002" {
 				t.Errorf("the timeline is %q, %v", timeline, err)
 			}
-			t.Logf("%d acknowledged, %d of unknown outcome, %d refused, %d tokens, 0 lost", len(p.acked), p.ambiguous, p.refused, len(p.tokens))
+			t.Logf("%d acknowledged, %d of unknown outcome, %d refused, %d tokens; lost %d reports", len(p.acked), p.ambiguous, p.refused, len(p.tokens), lost)
 		})
 	}
 }

@@ -20,7 +20,9 @@ import (
 )
 
 // dialect is one of the two databases. Every difference between them that is
-// not a migration or a pair of query files is in this file.
+// not a migration or a pair of query files is in this file; postgres*.go and
+// filesystem*.go have what is about the connections of the one and the file of
+// the other.
 type dialect string
 
 const (

@@ -1,0 +1,118 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"rollcall/batch"
+)
+
+// The means of settling besides a list with references.
+
+// byRepeat gives up a submission to a processor that keeps no job.
+func (v *resolution) byRepeat(ctx context.Context, s Uncertain) (settled bool, err error) {
+	return v.absent(ctx, s, Absence{Evidence: "the processor keeps no job, so a repeat does no harm", Abandoned: true})
+}
+
+// keyMargin is how much of a key's window is left unused: a repeat that arrives
+// behind its end would make a second job.
+func keyMargin(window time.Duration) time.Duration { return min(4*time.Hour, window/4) }
+
+// byKey repeats the same request under the same key, which gives the same job.
+// It is the one repeat of a create that there is.
+func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err error) {
+	window := v.account.Limits().KeyWindow
+	if end := s.IntentAt.Add(window - keyMargin(window)); !v.now.Before(end) {
+		return false, v.putOff(ctx, s, &obstacle{"the time is over in which the same key is the same job", true})
+	}
+	if err := v.r.mayRepeat(ctx, s); err != nil {
+		return false, v.putOff(ctx, s, &obstacle{why: "it may not be repeated now: " + err.Error()})
+	}
+	id, err := v.r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return false, err
+	}
+	calling, cancel := context.WithTimeout(ctx, v.r.Settings.SendWithin)
+	defer cancel()
+	job, err := v.account.Create(calling, batch.Creation{
+		FileID: s.FileID, Key: s.ID, Metadata: id.metadata(s.Submission), OutputExpiry: v.r.Settings.OutputExpiry,
+	})
+	switch {
+	case err == nil && job.ID != "":
+		return v.found(ctx, s, batch.ListedJob{Job: job}, "given again for the same key")
+	case err == nil || batch.KindOf(err) == batch.UnknownOutcome || batch.KindOf(err) == batch.Temporary || batch.KindOf(err) == batch.RateLimited:
+		return false, v.putOff(ctx, s, &obstacle{why: "the repeat under the same key had no answer"})
+	default:
+		// Refused, and yet the first one may have been accepted: a key that is
+		// known is answered, so this is for an operator.
+		return false, v.putOff(ctx, s, &obstacle{"the repeat under the same key was refused: " + evidenceOf(err), true})
+	}
+}
+
+// mayRepeat says whether the text may still go where it went.
+func (r *Reconciler) mayRepeat(ctx context.Context, s Uncertain) error {
+	policy, err := r.Store.Policy(ctx, s.Policy)
+	if err != nil {
+		return err
+	}
+	if policy.State != PolicyApproved {
+		return ErrNotApproved
+	}
+	pauses, err := r.Store.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range pauses {
+		if p.Stage == PauseDispatch && (p.Scope == ScopeAll || p.Scope == "account:"+policy.Boundary.Account || p.Scope == "policy:"+policy.ID) {
+			return ErrPaused
+		}
+	}
+	return nil
+}
+
+// byResults looks for a job whose results are the submission's. Before a job has
+// ended nothing tells whose it is; how many requests it has proves nothing.
+func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, err error) {
+	waiting := 0
+	for _, j := range v.candidates(s) {
+		if j.Phase == batch.PhaseRunning {
+			waiting++
+			continue
+		}
+		whose, err := v.r.whoseResults(ctx, v.account, j.Job, s.ID)
+		switch {
+		case err != nil:
+			return false, v.putOff(ctx, s, &obstacle{why: "the results of job " + j.ID + " could not be read: " + evidenceOf(err)})
+		case whose == resultsOurs:
+			return v.found(ctx, s, j, "proven by the ids of its results")
+		case whose == resultsNone:
+			return false, v.putOff(ctx, s, &obstacle{"job " + j.ID + " ended without a result that tells whose it is", true})
+		}
+	}
+	switch {
+	case waiting > 0:
+		// A job without results proves nothing yet, so this look does not count.
+		return false, ignoreMoved(v.r.Store.RecordLook(ctx, Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(v.r.Settings.PollMax)}))
+	case !v.decides(s):
+		return false, v.lookAgain(ctx, s)
+	}
+	return v.absent(ctx, s, Absence{Evidence: fmt.Sprintf("%d complete lists show no job that could be its", s.Looks+1)})
+}
+
+// candidates are the listed jobs that were made while the submission was sent,
+// and that nobody knows.
+func (v *resolution) candidates(s Uncertain) []batch.ListedJob {
+	known := map[string]bool{}
+	for _, k := range v.known {
+		known[k.ProviderJobID] = true
+	}
+	from, to := s.IntentAt.Add(-listSkew), s.SendBy.Add(v.r.Settings.AbsentAfter)
+	var out []batch.ListedJob
+	for _, j := range v.list.jobs {
+		if !known[j.ID] && (j.Created.IsZero() || !j.Created.Before(from) && !j.Created.After(to)) {
+			out = append(out, j)
+		}
+	}
+	return out
+}

@@ -196,7 +196,7 @@ func TestF46PresenceOnARestartedServerIsNoProof(t *testing.T) {
 	c := sqltest.NewCluster(t)
 	sqltest.OpenWith(t, c.URL(), sql.Options{})
 	restarted := make(chan struct{})
-	l := open(t, sql.Options{Address: c.URL(), TransactionLimit: 8 * time.Second, Commit: func(_ string, commit func() error) error {
+	l := open(t, sql.Options{Address: c.URL(), TransactionLimit: 5 * time.Second, Commit: func(_ string, commit func() error) error {
 		err := commit()
 		<-restarted
 		return err

@@ -96,7 +96,7 @@ func (id LedgerIdentity) fileOf(name string) (jobID, submissionID string, ok boo
 		return "", "", false
 	}
 	jobID, submissionID, ok = strings.Cut(rest, "_")
-	return jobID, submissionID, ok
+	return jobID, submissionID, ok && reference(jobID) && reference(submissionID)
 }
 
 // Landmark is a job that the account certainly holds: a list that does not show
@@ -117,11 +117,69 @@ type listing struct {
 	seen map[string]bool // by the provider's id
 }
 
+// Bounds of a list. A server that never comes to an end must not hold up the
+// others, nor fill the memory.
+const (
+	listEntries = 100_000
+	listWithin  = 10 * time.Minute
+)
+
+// pages walks through a list that is read by cursors.
+type pages struct {
+	op      string
+	entries int
+	seen    map[string]bool // cursors that were used
+}
+
+// next is the cursor behind a page, and false at the end. A list that goes round
+// in circles or does not end is BadAnswer.
+func (p *pages) next(cursor string, entries int) (more bool, err error) {
+	p.entries += entries
+	bad := func(code string) (bool, error) {
+		return false, &batch.Error{Op: p.op, Kind: batch.BadAnswer, Code: code}
+	}
+	switch {
+	case cursor == "":
+		return false, nil
+	case p.seen[cursor]:
+		return bad("cursor_again")
+	case p.entries > listEntries || len(p.seen) > listEntries/10:
+		return bad("list_too_long")
+	}
+	if p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	p.seen[cursor] = true
+	return true, nil
+}
+
+// reference is true for what we write into metadata and file names: an id, or a
+// digest. What has another shape was not written by us, and is no text to store.
+func reference(s string) bool {
+	return s != "" && len(s) <= 128 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
+
+// slim keeps of a listed job what is looked at, so that a long list is no burden.
+func slim(j batch.ListedJob) batch.ListedJob {
+	j.Faults = nil
+	kept := map[string]string{}
+	for _, key := range []string{metaLedger, metaJob, metaSubmission, metaManifest, metaProbe} {
+		if v, ok := j.Metadata[key]; ok {
+			kept[key] = v
+		}
+	}
+	j.Metadata = kept
+	return j
+}
+
 // listJobs reads an account's list of jobs back to an instant. The order of the
 // list is documented nowhere, so it is read until two whole pages are older.
 func (r *Reconciler) listJobs(ctx context.Context, inv batch.Inventory, since time.Time) (listing, error) {
+	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
 	since = since.Add(-listSkew)
 	l := listing{seen: map[string]bool{}}
+	walk := pages{op: "list jobs"}
 	cursor, olderPages := "", 0
 	for {
 		page, err := inv.ListJobs(ctx, cursor)
@@ -135,17 +193,18 @@ func (r *Reconciler) listJobs(ctx context.Context, inv batch.Inventory, since ti
 			}
 			if !l.seen[j.ID] { // a job that is made meanwhile shifts the pages
 				l.seen[j.ID] = true
-				l.jobs = append(l.jobs, j)
+				l.jobs = append(l.jobs, slim(j))
 			}
 		}
 		if olderPages++; !older {
 			olderPages = 0
 		}
-		if page.Next == "" || olderPages == 2 {
+		more, err := walk.next(page.Next, len(page.Jobs))
+		if olderPages == 2 || err == nil && !more {
 			return l, nil
 		}
-		if page.Next == cursor {
-			return listing{}, &batch.Error{Op: "list jobs", Kind: batch.BadAnswer, Code: "same_cursor"}
+		if err != nil {
+			return listing{}, err
 		}
 		cursor = page.Next
 	}

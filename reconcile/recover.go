@@ -44,7 +44,10 @@ type RecoverOptions struct {
 	// WithoutUnknown leaves reports out that the ledger does not know: it adopts
 	// the jobs with the members that it has, and gives up those that have none.
 	WithoutUnknown bool
-	Actor, Reason  string
+	// WithoutUnreadable gives up jobs whose requests can be read nowhere any more:
+	// what they were made of may be sent again.
+	WithoutUnreadable bool
+	Actor, Reason     string
 }
 
 // RecoveredJob is what Recover found out about one provider job.
@@ -81,8 +84,16 @@ type Recovery struct {
 // hold: jobs that the ledger does not know are adopted by the ids of their
 // requests, and nothing is sent. Dispatch and apply stay paused until a person
 // resumes them. It may be run again after any interruption: what is adopted is
-// known then.
-func (r *Reconciler) Recover(ctx context.Context, now time.Time, o RecoverOptions) (Recovery, error) {
+// known then. ErrHeld while another one is at it.
+func (r *Reconciler) Recover(ctx context.Context, now time.Time, o RecoverOptions) (out Recovery, err error) {
+	err = r.withLease(ctx, "recover", func(ctx context.Context, _ time.Time) error {
+		out, err = r.recoverAll(ctx, now, o)
+		return err
+	})
+	return out, err
+}
+
+func (r *Reconciler) recoverAll(ctx context.Context, now time.Time, o RecoverOptions) (Recovery, error) {
 	id, err := r.Store.LedgerIdentity(ctx)
 	if err != nil {
 		return Recovery{}, err
@@ -136,9 +147,9 @@ func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
 		return nil, err
 	}
 	s := &sweeping{r: v.r, now: v.now, id: v.id, inv: v.inv, account: v.inv.Account()}
+	// Oldest first, as they were sent; a list promises no order.
+	slices.SortStableFunc(list.jobs, func(a, b batch.ListedJob) int { return a.Created.Compare(b.Created) })
 	jobs, refs := s.ourJobs(list.jobs)
-	slices.Reverse(jobs) // oldest first, as they were sent
-	slices.Reverse(refs)
 	var out []RecoveredJob
 	err = s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error {
 		if verdict, _ := judgeJob(st); verdict != sweepUnknown {
@@ -165,6 +176,9 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 	works, err := v.works(ctx, j, out.SubmissionID)
 	if err != nil || len(works) == 0 {
 		v.r.Log.Warn().Str("provider_job_id", j.ID).Str("evidence", evidenceOf(err)).Msg("the requests of a job could not be read")
+		if v.options.WithoutUnreadable && ctx.Err() == nil {
+			return out, v.surplus(ctx, &out, account.Fingerprint, "its requests could not be read, and an operator gave it up")
+		}
 		return out, ctx.Err()
 	}
 	out.Lines = int64(len(works))
@@ -173,6 +187,10 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 		JobID: j.Metadata[metaJob], SubmissionID: out.SubmissionID, Manifest: j.Metadata[metaManifest], FileID: j.FileID,
 		Works: works, WithoutUnknown: v.options.WithoutUnknown,
 	})
+	if errors.Is(err, ErrRefused) {
+		v.r.Log.Warn().Err(err).Str("provider_job_id", j.ID).Msg("a job cannot be adopted")
+		return out, nil
+	}
 	if errors.Is(err, ErrMoved) {
 		out.Became = RecoveredIncomplete // it is found again by the next run
 		return out, nil
@@ -230,12 +248,15 @@ func (v *recovering) worksIn(ctx context.Context, fileID, submissionID string, i
 	if err != nil {
 		return nil, err
 	}
-	works, err := v.readWorks(body, submissionID, idOf)
+	works, err := v.readWorks(io.LimitReader(body, v.r.Settings.SetBytes), submissionID, idOf)
 	if err := errors.Join(err, body.Close()); err != nil {
 		return nil, &batch.Error{Op: "download", Kind: batch.Temporary}
 	}
 	return works, nil
 }
+
+// maxRequestLines is more than any processor takes in one job.
+const maxRequestLines = 1_000_000
 
 func (v *recovering) readWorks(body io.Reader, submissionID string, idOf func(line []byte) (string, bool)) ([]string, error) {
 	var works []string
@@ -247,6 +268,9 @@ func (v *recovering) readWorks(body io.Reader, submissionID string, idOf func(li
 		}
 		if err != nil {
 			return nil, err
+		}
+		if len(works) == maxRequestLines {
+			return nil, errors.New("more lines than a job may have")
 		}
 		work := ""
 		if id, ok := idOf(line.body); ok && !line.long {

@@ -78,6 +78,7 @@ func byAccount(subs []Uncertain) [][]Uncertain {
 type resolution struct {
 	r       *Reconciler
 	now     time.Time
+	id      LedgerIdentity
 	account batch.Provider
 	inv     batch.Inventory // nil for an account that lists nothing
 	known   []Landmark
@@ -155,6 +156,9 @@ func (v *resolution) read(ctx context.Context, subs []Uncertain, probe bool) *ob
 		}
 	}
 	var err error
+	if v.id, err = v.r.Store.LedgerIdentity(ctx); err != nil {
+		return &obstacle{why: "the ledger could not be read"}
+	}
 	if v.known, err = v.r.Store.Landmarks(ctx, subs[0].Account, since); err != nil {
 		return &obstacle{why: "the ledger could not be read"}
 	}
@@ -198,7 +202,11 @@ func (v *resolution) reach(s Uncertain) time.Time {
 // byListing looks for the job that carries the submission's id, or runs over its
 // input file.
 func (v *resolution) byListing(ctx context.Context, s Uncertain) (settled bool, err error) {
-	if job, ok := furthest(v.matching(s)); ok {
+	jobs, odd := v.matching(s)
+	if odd {
+		return false, v.putOff(ctx, s, &obstacle{"a job in the account's list names it and contradicts it: by its ledger, or by the file that it runs over", true})
+	}
+	if job, ok := furthest(jobs); ok {
 		return v.found(ctx, s, job, "found in the account's list of jobs")
 	}
 	switch {
@@ -213,16 +221,21 @@ func (v *resolution) byListing(ctx context.Context, s Uncertain) (settled bool, 
 }
 
 // matching are the listed jobs of a submission. One that names another
-// submission is not ours, whatever its file.
-func (v *resolution) matching(s Uncertain) []batch.ListedJob {
-	var out []batch.ListedJob
+// submission is not ours, whatever its file. odd says that one names this
+// submission and cannot be its job all the same.
+func (v *resolution) matching(s Uncertain) (jobs []batch.ListedJob, odd bool) {
 	for _, j := range v.list.jobs {
 		named, ok := j.Metadata[metaSubmission]
-		if ok && named == s.ID || !ok && s.FileID != "" && j.FileID == s.FileID {
-			out = append(out, j)
+		ledger, tells := j.Metadata[metaLedger]
+		switch {
+		case ok && named != s.ID, !ok && (s.FileID == "" || j.FileID != s.FileID):
+		case tells && ledger != v.id.LedgerID, j.Metadata[metaProbe] != "", j.FileID != "" && j.FileID != s.FileID:
+			odd = true
+		default:
+			jobs = append(jobs, j)
 		}
 	}
-	return out
+	return jobs, odd
 }
 
 // furthest chooses among several jobs of one submission, which only a proxy that

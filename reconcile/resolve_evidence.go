@@ -67,39 +67,50 @@ func (r *Reconciler) Evidence(ctx context.Context, now time.Time, jobID string, 
 	}
 	e.Account, e.Settlement = account.Account().Name, account.Settlement()
 	if live {
-		_, e.Live, err = r.lookNow(ctx, now, account, u)
+		_, e.Live, err = r.lookNow(ctx, now, account, u, false)
 	}
 	return e, err
 }
 
 // lookNow reads the list of jobs of a submission's account; nil for an account
 // that lists nothing. A list that cannot be read is no error: it is evidence of
-// nothing, and nothing is seen in it.
-func (r *Reconciler) lookNow(ctx context.Context, now time.Time, account batch.Provider, u Uncertain) (*resolution, *LiveEvidence, error) {
+// nothing, and nothing is seen in it. prove: the list is first given something to
+// show that was made since the send deadline.
+func (r *Reconciler) lookNow(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, prove bool) (*resolution, *LiveEvidence, error) {
 	inv, ok := account.(batch.Inventory)
 	if s := account.Settlement(); !ok || s != batch.SettleByListing && s != batch.SettleByResults {
 		return nil, nil, nil
+	}
+	id, err := r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	known, err := r.Store.Landmarks(ctx, u.Account, u.IntentAt)
 	if err != nil {
 		return nil, nil, err
 	}
-	v := &resolution{r: r, now: now, account: account, inv: inv, known: known}
+	v := &resolution{r: r, now: now, id: id, account: account, inv: inv, known: known}
+	if prove && !madeSince(known, v.reach(u)) {
+		v.probe(ctx, u.Account)
+	}
 	e := &LiveEvidence{}
 	if v.list, err = r.listJobs(ctx, inv, u.IntentAt); err != nil {
 		e.Doubt = "it could not be read: " + evidenceOf(err)
 		return v, e, ctx.Err()
 	}
 	e.Read, e.Listed = true, len(v.list.jobs)
-	lacks := v.list.lacks(known)
+	lacks := v.list.lacks(v.known)
 	e.Complete = lacks == 0
+	matching, odd := v.matching(u)
 	switch {
+	case odd:
+		e.Doubt = "a job in it names the submission and contradicts it: by its ledger, or by the file that it runs over"
 	case lacks > 0:
 		e.Doubt = fmt.Sprintf("it lacks %d of the jobs that the provider has accepted", lacks)
-	case !v.list.reaches(v.reach(u), known):
+	case !v.list.reaches(v.reach(u), v.known):
 		e.Doubt = "it shows nothing that was certainly made since the send deadline, so it may not show the newest jobs yet"
 	}
-	for _, j := range v.matching(u) {
+	for _, j := range matching {
 		e.Matching = append(e.Matching, seen(j))
 	}
 	return v, e, v.addCandidates(ctx, u, e)

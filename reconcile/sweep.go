@@ -176,6 +176,10 @@ func (s *sweeping) ourJobs(jobs []batch.ListedJob) (ours []batch.ListedJob, refs
 		if j.Metadata[metaLedger] != s.id.LedgerID || j.Metadata[metaProbe] != "" {
 			continue
 		}
+		if !reference(j.Metadata[metaSubmission]) || !reference(j.Metadata[metaJob]) {
+			s.r.Log.Warn().Str("account", s.account.Name).Str("provider_job_id", j.ID).Msg("a job names this ledger and is not of it: its other references are none that rollcall writes")
+			continue
+		}
 		ours = append(ours, j)
 		refs = append(refs, ObjectRef{Kind: ObjectJob, Account: s.account.Fingerprint, ID: j.ID, SubmissionID: j.Metadata[metaSubmission], FileID: j.FileID})
 	}
@@ -227,7 +231,7 @@ func (s *sweeping) endJob(ctx context.Context, j batch.ListedJob, ref ObjectRef,
 
 // files deletes request bodies that no job uses.
 func (s *sweeping) files(ctx context.Context) error {
-	cursor, listed := "", map[string]bool{}
+	cursor, listed, walk := "", map[string]bool{}, pages{op: "list files"}
 	for {
 		page, err := s.inv.ListFiles(ctx, cursor)
 		if err != nil {
@@ -240,11 +244,12 @@ func (s *sweeping) files(ctx context.Context) error {
 		if err := s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error { return s.file(ctx, files[i], refs[i], st) }); err != nil {
 			return err
 		}
-		if page.Next == "" {
-			return s.vanishedFiles(ctx, listed)
+		more, err := walk.next(page.Next, len(page.Files))
+		if err != nil {
+			return err
 		}
-		if page.Next == cursor {
-			return &batch.Error{Op: "list files", Kind: batch.BadAnswer, Code: "same_cursor"}
+		if !more {
+			return s.vanishedFiles(ctx, listed)
 		}
 		cursor = page.Next
 	}

@@ -28,7 +28,7 @@ func (r *Reconciler) whoseResults(ctx context.Context, account batch.Provider, j
 		if err != nil {
 			return resultsNone, err
 		}
-		of, err := r.whoseLines(body, account, submissionID)
+		of, err := r.whoseLines(io.LimitReader(body, r.Settings.SetBytes), account, submissionID)
 		if err := errors.Join(err, body.Close()); err != nil {
 			return resultsNone, &batch.Error{Op: "download", Kind: batch.Temporary}
 		}

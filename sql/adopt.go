@@ -22,6 +22,9 @@ var adoptAbandonSQL string
 //go:embed query/adopt_lock_works.sql
 var adoptLockWorksSQL string
 
+//go:embed query/adopt_known.sql
+var adoptKnownSQL string
+
 //go:embed query/adopt_count.sql
 var adoptCountSQL string
 
@@ -55,6 +58,13 @@ func (s *Store) AdoptJob(ctx context.Context, now time.Time, a reconcile.Adoptio
 		out = reconcile.Adopted{}
 		if err := t.loadAdopted(ctx, a.Works); err != nil {
 			return err
+		}
+		var jobs int
+		if err := t.GetContext(ctx, &jobs, adoptKnownSQL, a.ProviderJobID, a.SubmissionID); err != nil {
+			return err
+		}
+		if jobs > 0 {
+			return fmt.Errorf("provider job %s is known by now: %w", a.ProviderJobID, reconcile.ErrMoved)
 		}
 		var known int64
 		if err := t.GetContext(ctx, &known, adoptCountSQL); err != nil {
@@ -141,7 +151,7 @@ func (t *tx) insertAdopted(ctx context.Context, now time.Time, a reconcile.Adopt
 	first, bytes := works[0], int64(0)
 	for _, w := range works {
 		if w.PolicyID != first.PolicyID || w.PolicyVersion != first.PolicyVersion || w.BoundaryID != first.BoundaryID {
-			return "", fmt.Errorf("provider job %s holds works of several policy versions", a.ProviderJobID)
+			return "", fmt.Errorf("provider job %s holds works of several policy versions: %w", a.ProviderJobID, reconcile.ErrRefused)
 		}
 		bytes += w.Bytes
 	}

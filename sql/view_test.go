@@ -454,7 +454,7 @@ func TestReportHistoryNamesWhatStopsItsJobOrPolicy(t *testing.T) {
 		stopped := map[string]string{
 			"pending": "waits for an operator: boundary_mismatch of policy:p/1, see rollcall findings",
 			"ready": "a submission of job j-ready is open until 2026-03-02T01:01:00Z; " +
-				"without an outcome by then, the job is sent again if no upload was noted, and waits for an operator otherwise",
+				"without an outcome by then, the job is sent again if no upload was noted, and is looked for at the provider otherwise",
 			"sent":      "waits for an operator: account_mismatch of job:j-submitted, see rollcall findings",
 			"ended":     "waits for an operator: results_unreadable of job:j-ended, see rollcall findings",
 			"extracted": "apply writes its record",

@@ -15,15 +15,16 @@ func (a *app) recoverCommand() *cobra.Command {
 	var o reconcile.RecoverOptions
 	c := a.jsonFlag(&cobra.Command{
 		Use:   "recover",
-		Short: "Make a ledger whole that was restored, or that lost commits in a fail-over",
+		Short: "Make a ledger whole that was restored, or that lost commits; pauses dispatch and apply",
 		Long: `Reads what the accounts hold, and makes jobs of the ledger out of those that it does not
 know: a job is recognised by the ids of its requests. Nothing is sent, and nothing is
-cancelled. Dispatch and apply are paused by it, and stay so until they are resumed.
+cancelled. It pauses dispatch and apply, and they stay paused until they are resumed.
 
 A job may hold reports that came in after the copy was made. It is incomplete until they
 are delivered again, and is left as it is; then run recover again. --without-unknown
 adopts such jobs without those reports: when they are delivered later, their texts are
-sent a second time.
+sent a second time. --without-unreadable gives up jobs of which nothing can be read any
+more, since their files have expired; their texts may be sent again, too.
 
 It may be run again at any time, also after an interruption. Exit code 4 means that jobs
 are left that must be recovered.`,
@@ -45,6 +46,7 @@ are left that must be recovered.`,
 		},
 	})
 	c.Flags().BoolVar(&o.WithoutUnknown, "without-unknown", false, "adopt jobs without the reports that the ledger does not know")
+	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider; their texts may be sent again")
 	actorFlags(c, &o.Actor, &o.Reason)
 	return c
 }
@@ -122,7 +124,7 @@ func (a *app) printAfterRecovery(out reconcile.Recovery) {
 			fmt.Fprintf(a.out, "  deliver again what came in since the copy was made: %s reports that the ledger does not know. rollcall intake FILE\n", plural(n, "job holds", "jobs hold"))
 		}
 		if n := became[reconcile.RecoveredUnreadable]; n > 0 {
-			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once a job has ended, its results tell what it was made of. rollcall job inspect PROVIDER_JOB\n", plural(n, "the job", "the jobs"))
+			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once it has ended, the results tell what it was made of. rollcall job inspect PROVIDER_JOB\n", plural(n, "job", "jobs"))
 		}
 		fmt.Fprintf(a.out, "  then run it again: %s\n", again)
 		return

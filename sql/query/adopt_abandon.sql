@@ -2,5 +2,5 @@
 -- stands here again: an intent may have been committed while its lock was
 -- waited for.
 UPDATE jobs SET state = 'abandoned', next_submit_us = NULL
-WHERE job_id = $1 AND state IN ('planning', 'ready')
+WHERE job_id = $1 AND (state = 'planning' OR state = 'ready')
   AND NOT EXISTS (SELECT 1 FROM submissions AS s WHERE s.job_id = jobs.job_id AND s.outcome IS NULL)

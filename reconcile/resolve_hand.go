@@ -113,7 +113,7 @@ func (r *Reconciler) stated(ctx context.Context, jobID string) (Uncertain, batch
 // proveFound compares a job that exists with what its account tells of its
 // origin.
 func (r *Reconciler) proveFound(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, job batch.Job) (Proof, error) {
-	v, live, err := r.lookNow(ctx, now, account, u)
+	v, live, err := r.lookNow(ctx, now, account, u, false)
 	if err != nil {
 		return "", err
 	}
@@ -172,9 +172,9 @@ func (r *Reconciler) compareReference(ctx context.Context, u Uncertain, j batch.
 // StateAbsent records that no job of a job's open submission exists, or will
 // come; the job is ready, and its texts are sent again. The input file is deleted
 // first, so that a request which is still on its way makes a job that fails at
-// once. ErrRefused while the sender may still ask for a job, when the account
-// shows one, and when it cannot be asked, unless no text is left to be sent.
-// Again changes nothing.
+// once. As long as a text would be sent again, the word is not believed alone:
+// ErrRefused while a request may be on its way, when the account shows a job, and
+// when its list does not prove that there is none. Again changes nothing.
 func (r *Reconciler) StateAbsent(ctx context.Context, now time.Time, s Statement) error {
 	u, account, err := r.stated(ctx, s.JobID)
 	if err != nil {
@@ -183,10 +183,16 @@ func (r *Reconciler) StateAbsent(ctx context.Context, now time.Time, s Statement
 	if now.Before(u.SendBy) {
 		return fmt.Errorf("submission %s may still make a job until %s: %w", u.ID, at(&u.SendBy), ErrRefused)
 	}
-	if account != nil {
-		err = r.fenceByHand(ctx, now, account, u)
-	} else {
-		err = r.nothingWanted(ctx, now, s, u)
+	wanted, err := r.eachWaiting(ctx, now, s, RouteKnown, nil)
+	if err != nil {
+		return err
+	}
+	switch {
+	case account != nil:
+		err = r.fenceByHand(ctx, now, account, u, wanted > 0)
+	case wanted > 0:
+		// It may be the configuration that is wrong.
+		err = fmt.Errorf("no configured account is the one that submission %s was sent to, and %d reports wait for its job: configure that account again, or give the job up: %w", u.ID, wanted, ErrRefused)
 	}
 	if err != nil {
 		return r.absentBefore(ctx, s.JobID, err)
@@ -218,9 +224,11 @@ func (r *Reconciler) absentBefore(ctx context.Context, jobID string, err error) 
 }
 
 // fenceByHand deletes the input file of a submission between two lists that show
-// no job of it: a job that was made meanwhile is in the second one.
-func (r *Reconciler) fenceByHand(ctx context.Context, now time.Time, account batch.Provider, u Uncertain) error {
-	if err := r.noneSeen(ctx, now, account, u); err != nil || u.FileID == "" {
+// no job of it: a job that was made meanwhile is in the second one. wanted: a
+// text would be sent again.
+func (r *Reconciler) fenceByHand(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, wanted bool) error {
+	err := r.noneSeen(ctx, now, account, u, wanted)
+	if err != nil || u.FileID == "" || !u.FencedAt.IsZero() {
 		return err
 	}
 	deleting, cancel := context.WithTimeout(ctx, deleteWithin)
@@ -230,37 +238,61 @@ func (r *Reconciler) fenceByHand(ctx context.Context, now time.Time, account bat
 	}
 	// The file is gone. If the process dies here, the submission is open, and the
 	// file is deleted again.
-	now, err := r.Now(ctx)
-	if err != nil {
+	if now, err = r.Now(ctx); err != nil {
 		return err
 	}
 	if err := r.Store.RecordFence(ctx, now, u.ID, now.Add(r.Settings.ResolveFirst)); err != nil {
 		return err
 	}
-	return r.noneSeen(ctx, now, account, u)
+	u.FencedAt = now
+	return r.noneSeen(ctx, now, account, u, wanted)
 }
 
-// noneSeen is nil when the account's list shows no job of a submission, or the
-// account lists nothing.
-func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.Provider, u Uncertain) error {
-	v, e, err := r.lookNow(ctx, now, account, u)
-	if err != nil || v == nil {
+// noneSeen is nil when the account's list shows no job of a submission and, if a
+// text would be sent again, proves by what resolve demands that there is none.
+func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, wanted bool) error {
+	settles := account.Settlement()
+	wanted = wanted && settles != batch.SettleByRepeat // a repeat does no harm there
+	if decisive := u.SendBy.Add(r.Settings.AbsentAfter); wanted && now.Before(decisive) {
+		return fmt.Errorf("a request for the job of submission %s may be on its way until %s: %w", u.ID, at(&decisive), ErrRefused)
+	}
+	v, e, err := r.lookNow(ctx, now, account, u, wanted && settles == batch.SettleByListing)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !e.Read {
-		return fmt.Errorf("the list of jobs of account %s could not be compared with the statement, and nothing was recorded: %s", account.Account().Name, e.Doubt)
-	}
-	if len(e.Matching) > 0 {
-		return fmt.Errorf("account %s has the job of submission %s: %s: %w", account.Account().Name, u.ID, e.Matching[0].ProviderJobID, ErrRefused)
-	}
-	if account.Settlement() != batch.SettleByResults {
+	case v == nil && wanted:
+		return unproven(u, "account "+account.Account().Name+" lists no jobs")
+	case v == nil:
 		return nil
+	case !e.Read:
+		return fmt.Errorf("the list of jobs of account %s could not be compared with the statement, and nothing was recorded: %s", account.Account().Name, e.Doubt)
+	case len(e.Matching) > 0:
+		return fmt.Errorf("account %s has the job of submission %s: %s: %w", account.Account().Name, u.ID, e.Matching[0].ProviderJobID, ErrRefused)
+	case wanted && (!e.Complete || settles == batch.SettleByListing && e.Doubt != ""):
+		return unproven(u, e.Doubt)
+	case settles == batch.SettleByResults:
+		return r.noneByResults(ctx, v, u, wanted)
 	}
+	return nil
+}
+
+// unproven refuses a word that would send texts again and that nothing proves.
+func unproven(u Uncertain, doubt string) error {
+	return fmt.Errorf("the list cannot prove that no job of submission %s exists: %s; wait for resolve, or give the reports to people: rollcall job resolve %s --give-up: %w", u.ID, doubt, u.JobID, ErrRefused)
+}
+
+// noneByResults is nil when no job that may be the submission's has results of
+// it, and none is left to have some. What has ended without a result tells
+// nothing any more, and there the operator's word stands.
+func (r *Reconciler) noneByResults(ctx context.Context, v *resolution, u Uncertain, wanted bool) error {
 	for _, j := range v.candidates(u) {
 		if j.Phase == batch.PhaseRunning {
-			continue // nothing tells yet, and the operator says that it is not
+			if wanted {
+				return unproven(u, "job "+j.ID+" was made while it was sent, and only its results will tell whose it is")
+			}
+			continue
 		}
-		switch of, err := r.whoseResults(ctx, account, j.Job, u.ID); {
+		switch of, err := r.whoseResults(ctx, v.account, j.Job, u.ID); {
 		case err != nil:
 			return fmt.Errorf("the results of job %s could not be compared with the statement, and nothing was recorded: %w", j.ID, err)
 		case of == resultsOurs:
@@ -268,17 +300,6 @@ func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.
 		}
 	}
 	return nil
-}
-
-// nothingWanted is nil when no text of a job would be sent again. A statement
-// about an account that cannot be asked would otherwise cost a second
-// disclosure whenever the configuration is what is wrong.
-func (r *Reconciler) nothingWanted(ctx context.Context, now time.Time, s Statement, u Uncertain) error {
-	n, err := r.eachWaiting(ctx, now, s, RouteKnown, nil)
-	if err == nil && n > 0 {
-		err = fmt.Errorf("no configured account is the one that submission %s was sent to, and %d reports wait for its job: configure that account again, or give the job up: %w", u.ID, n, ErrRefused)
-	}
-	return err
 }
 
 // GiveUp gives the reports of a job with an open submission to a person, and

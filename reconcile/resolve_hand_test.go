@@ -22,6 +22,20 @@ func (b *bench) said(reason string) reconcile.Statement {
 // pastDeadline is when an open submission is uncertain.
 func (b *bench) pastDeadline() { b.Clock.Advance(b.r.Settings.SendWithin) }
 
+// decisive is when a list may prove that no job of it exists.
+func (b *bench) decisive() {
+	b.pastDeadline()
+	b.Clock.Advance(b.r.Settings.AbsentAfter)
+}
+
+// wantFence fails unless the input file of the submission is gone, or is not.
+func (b *bench) wantFence(gone bool) {
+	b.t.Helper()
+	if f := b.fake.Files()[0]; f.Present == gone {
+		b.t.Errorf("file %s: present %v", f.ID, f.Present)
+	}
+}
+
 func (b *bench) evidence() reconcile.Evidence {
 	b.t.Helper()
 	e, err := b.r.Evidence(b.t.Context(), b.Clock.Now(), b.said("").JobID, true)
@@ -208,13 +222,12 @@ func TestOperatorsWordIsNotRecordedWithoutAnAnswer(t *testing.T) {
 		if _, err := b.found("job-000001"); err == nil || errors.Is(err, reconcile.ErrRefused) || batch.KindOf(err) != batch.Temporary {
 			t.Errorf("%v", err)
 		}
+		b.decisive()
 		b.fake.Hooks = fake.Hooks{List: func(string) (bool, error) { return false, answer("list jobs", batch.Temporary, 503, "") }}
 		if err := b.absent(); err == nil || errors.Is(err, reconcile.ErrRefused) || !strings.Contains(err.Error(), "could not be read: list jobs: temporary") {
 			t.Errorf("%v", err)
 		}
-		if n := b.fake.Calls(fake.OpDelete); n > 0 {
-			t.Errorf("%d files were deleted", n)
-		}
+		b.wantFence(false)
 		// Its list could tell whose the job is. Once the job has ended, its results do.
 		if _, err := b.found("job-000001"); err == nil || errors.Is(err, reconcile.ErrRefused) || !strings.Contains(err.Error(), "nothing was recorded") {
 			t.Errorf("%v", err)
@@ -247,6 +260,12 @@ func TestEvidenceOfAnAccountThatListsNothing(t *testing.T) {
 				if n := b.fake.Calls(fake.OpListJobs); n > 0 {
 					t.Errorf("%d lists were read", n)
 				}
+				b.decisive()
+				if s == batch.SettleByKey { // nothing can be compared with such a word
+					b.wantRefused(b.absent(), "account main lists no jobs; wait for resolve, or give the reports to people")
+					b.wantSubmissions("open")
+					return
+				}
 				if err := b.absent(); err != nil {
 					t.Error(err)
 				}
@@ -268,6 +287,8 @@ func TestF17_ResultsAreComparedWithTheOperatorsWord(t *testing.T) {
 		if l := b.evidence().Live; len(l.Matching) != 0 || len(l.Candidates) != 2 {
 			t.Errorf("evidence %+v", l)
 		}
+		b.decisive()
+		b.wantRefused(b.absent(), "only its results will tell whose it is")
 		b.fake.EndAll()
 		_, err = b.found("job-000002")
 		b.wantRefused(err, "has results that are not of submission")
@@ -301,7 +322,14 @@ func TestF16_OperatorSaysThatItIsAbsent(t *testing.T) {
 		file := b.fake.Files()[0].ID
 		b.wantRefused(b.absent(), "may still make a job until")
 		b.pastDeadline()
-		b.fake.Hooks.Delete = func(string) (bool, error) { return false, answer("delete file", batch.Temporary, 503, "") }
+		b.wantRefused(b.absent(), "may be on its way until")
+		b.decisive()
+		b.fake.Hooks.Delete = func(id string) (bool, error) {
+			if id != file {
+				return true, nil // that of a landmark
+			}
+			return false, answer("delete file", batch.Temporary, 503, "")
+		}
 		if err := b.absent(); err == nil || errors.Is(err, reconcile.ErrRefused) || !strings.Contains(err.Error(), "could not be deleted") {
 			t.Errorf("%v", err)
 		}
@@ -335,19 +363,19 @@ func TestF16_OperatorSaysThatItIsAbsentAndItIsNot(t *testing.T) {
 		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				b.uncertain(1, !late)
-				b.pastDeadline()
+				b.decisive()
 				if late { // it arrives after the first list and before its file is gone
 					creation := batch.Creation{FileID: b.fake.Files()[0].ID, Metadata: b.sentMetadata()}
-					b.fake.Hooks.Delete = func(string) (bool, error) {
-						b.made(creation)
+					b.fake.Hooks.Delete = func(id string) (bool, error) {
+						if id == creation.FileID {
+							b.made(creation)
+						}
 						return true, nil
 					}
 				}
 				b.wantRefused(b.absent(), "has the job of submission")
 				b.wantSubmissions("open")
-				if n := b.fake.Calls(fake.OpDelete); (n > 0) != late {
-					t.Errorf("%d files were deleted", n)
-				}
+				b.wantFence(late)
 				b.lookUntilSettled(3)
 				b.wantAuthoritative("1")
 				if b.jobsWithItems() != 1 {
@@ -356,6 +384,69 @@ func TestF16_OperatorSaysThatItIsAbsentAndItIsNot(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A list that hides jobs proves nothing, and an operator's word does not make up
+// for it: the job exists, and its texts would be sent a second time.
+func TestF16_OperatorsWordAgainstAListThatProvesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hidden func(fake.JobBook) bool
+		why    string
+	}{
+		"it lacks jobs": {func(fake.JobBook) bool { return true }, "it lacks 1 of the jobs"},
+		"it lags":       {func(j fake.JobBook) bool { return j.ID != "job-000002" }, "since the send deadline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.uncertain(1, true) // job-000001
+				b.Clock.Advance(time.Second)
+				b.reports(1)
+				b.collect()
+				b.submit() // job-000002
+				b.hide(tc.hidden)
+				b.decisive()
+				for range 2 {
+					b.wantRefused(b.absent(), tc.why)
+				}
+				b.wantSubmissions("open", "accepted: job job-000002")
+				b.wantFence(false)
+				b.hide(nil)
+				b.wantRefused(b.absent(), "has the job of submission")
+			})
+		})
+	}
+}
+
+// After the fence the list must reach to the fence. A list that lags proves it
+// once it shows the landmark, which is made once.
+func TestF16_OperatorsWordBehindTheFence(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.uncertain(1, false)
+		b.decisive()
+		file := b.fake.Files()[0].ID
+		b.fake.Hooks.Delete = func(id string) (bool, error) {
+			if id != file {
+				return true, nil
+			}
+			b.Clock.Advance(time.Second) // the landmark of before is older than the fence
+			shown := len(b.fake.Jobs())
+			b.hide(func(j fake.JobBook) bool { return j.ID > fmt.Sprintf("job-%06d", shown) })
+			return true, nil
+		}
+		b.wantRefused(b.absent(), "since the send deadline")
+		b.fake.Hooks.Delete = nil
+		creates := b.fake.Calls(fake.OpCreate)
+		b.wantRefused(b.absent(), "since the send deadline")
+		b.hide(nil)
+		if err := b.absent(); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.fake.Calls(fake.OpCreate) - creates; n > 0 {
+			t.Errorf("%d more landmarks were made", n)
+		}
+		b.wantSubmissions("abandoned: operator anna: the provider says so")
+		b.wantAuthoritative("1")
+	})
 }
 
 // An account that is not configured can be asked about nothing, and it may be

@@ -18,6 +18,7 @@ type EventKind struct {
 // is to be typed.
 const (
 	thenResolve = `; then run: rollcall findings resolve ID --reason "…"`
+	thenWitness = `; the finding closes by itself once the witness can be used again`
 	thenResume  = `; then run: rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
 )
 
@@ -96,6 +97,9 @@ var (
 		"the ledger is older than what is known of it elsewhere: a copy was restored, or a fail-over lost commits; dispatch and apply are paused, since what it takes for unsent may have been sent",
 		"see what is missing, with: rollcall doctor; deliver again what came in since the copy was made; adopt what was sent, with: rollcall recover --reason \"…\"; " +
 			"then run: rollcall resume --scope all --stage apply --reason \"…\"; then run: rollcall resume --scope all --stage dispatch --reason \"…\" (it closes this finding)"}
+	EventWitnessUnusable = EventKind{"witness_unusable", Critical,
+		"the witness cannot be read or written, so nobody knows whether the ledger is whole: nothing is sent until it can",
+		"see what is wrong with its file, and what to do, with: rollcall doctor" + thenWitness}
 )
 
 // EventKinds lists every event.
@@ -103,7 +107,7 @@ func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
 		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
-		EventSurplusJob, EventSurplusFile, EventLedgerRewound, EventCommitUnreplicated, EventScheduleRefused}
+		EventSurplusJob, EventSurplusFile, EventLedgerRewound, EventWitnessUnusable, EventCommitUnreplicated, EventScheduleRefused}
 }
 
 // BrakeKinds are the events with which dispatch is paused. Their subject is the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -110,8 +111,8 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Reconciler runs the passes. It keeps nothing between runs: two of them, in
-// two processes, over one ledger are safe.
+// Reconciler runs the passes. It keeps nothing between runs that decides
+// anything: two of them, in two processes, over one ledger are safe.
 type Reconciler struct {
 	Store    Store
 	Keys     *keyring.Ring
@@ -135,6 +136,8 @@ type Reconciler struct {
 	Progress func(pass PassName, done, total int64)
 	// Ran is told what each run of a pass did; nil for nobody.
 	Ran func(pass PassName, tally Tally)
+
+	witnessSaid atomic.Int32 // what the last comparison in this process came to
 }
 
 // Run runs one pass under its lease. A pass that another process is running is

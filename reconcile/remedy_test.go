@@ -50,6 +50,8 @@ func TestRemediesNameCommandsThatExist(t *testing.T) {
 				ends = `rollcall resume --scope all --stage dispatch --reason "…" (it closes this finding)`
 			case slices.Contains(reconcile.BrakeKinds(), e):
 				ends = `rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
+			case e.Name == "witness_unusable":
+				ends = "the finding closes by itself once the witness can be used again"
 			case e.Name == "job_not_sent":
 				ends = "the finding closes by itself once a submission is accepted"
 			default:

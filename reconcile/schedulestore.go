@@ -93,7 +93,18 @@ type ScheduleView struct {
 	// RunningSince and RunningAt say which process runs the last slot.
 	RunningSince *time.Time `json:"running_since,omitempty"`
 	RunningAt    string     `json:"running_at,omitempty"`
+	// FailedRuns is how many runs failed since the last one that was done, as far
+	// as the last slots tell; a run under way does not count.
+	FailedRuns int64 `json:"failed_runs"`
 }
+
+// FailingAfter is how many runs of a schedule must fail in a row for it to be
+// failing: one is what the next one is for.
+const FailingAfter = 3
+
+// Failing says whether the last runs all failed, also while another one is under
+// way.
+func (v *ScheduleView) Failing() bool { return v.FailedRuns >= FailingAfter }
 
 // open is the slot that is not over, nil for none.
 func (v *ScheduleView) open() *Slot {

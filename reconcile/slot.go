@@ -162,7 +162,9 @@ func (r *Reconciler) Due(ctx context.Context, all []Scheduled) ([]Scheduled, err
 // RunDue runs the passes of a schedule if it is due, and notes how that ended;
 // see rule for when it is. A pass that fails does not keep those behind it from
 // running, and one that another process is running is left to it. While another
-// process runs the schedule, it is left alone: false, and no error. ErrOtherPlan.
+// process runs the schedule, it is left alone: false, and no error. ErrOtherPlan,
+// and ErrUnknownCommit with which nobody knows whether this process has the lease:
+// that no commit succeeds must not look like another process at work.
 func (r *Reconciler) RunDue(ctx context.Context, s Scheduled) (ran bool, err error) {
 	err = r.withLease(ctx, scheduleLease(s.Name), func(ctx context.Context, now time.Time) error {
 		slot, err := r.Store.ClaimSlot(ctx, now, s.Name, func(v ScheduleView) (SlotRuling, error) { return s.rule(v, now) })
@@ -175,7 +177,7 @@ func (r *Reconciler) RunDue(ctx context.Context, s Scheduled) (ran bool, err err
 		return r.runSlot(ctx, s, *slot)
 	})
 	switch {
-	case errors.Is(err, ErrHeld) && !ran:
+	case errors.Is(err, ErrHeld) && !errors.Is(err, ErrUnknownCommit) && !ran:
 		return false, nil
 	case errors.Is(err, ErrNotFound) && !ran:
 		_, err = r.PutSchedule(ctx, s)
@@ -220,7 +222,7 @@ func (r *Reconciler) runSlot(ctx context.Context, s Scheduled, slot Slot) error 
 		case err == nil:
 		case ctx.Err() != nil:
 			run.stopped = true
-		case errors.Is(err, ErrHeld):
+		case errors.Is(err, ErrHeld) && !errors.Is(err, ErrUnknownCommit):
 			run.held = true
 		default:
 			run.errs = append(run.errs, fmt.Errorf("%s: %w", p, err))

@@ -209,3 +209,71 @@ func TestLostCommitsOfSlots(t *testing.T) {
 		}
 	}
 }
+
+// F48: that no commit succeeds must not look like another process at work.
+func TestF48_LostCommitOfALeaseIsNoOtherProcess(t *testing.T) {
+	onFaultyBench(t, func(t *testing.T, b *bench, c *commits) {
+		s := b.nightly()
+		b.Clock.Advance(24 * time.Hour)
+		c.lose["acquire lease"] = before
+		if ran, err := b.r.RunDue(t.Context(), s); ran || !errors.Is(err, reconcile.ErrUnknownCommit) || !errors.Is(err, reconcile.ErrHeld) {
+			t.Errorf("ran %v, %v", ran, err)
+		}
+		b.r.Store = &leaseLosing{b.Store, "pass:collect"}
+		if ran, err := b.r.RunDue(t.Context(), s); !ran || !errors.Is(err, reconcile.ErrUnknownCommit) {
+			t.Errorf("the lease of a pass: ran %v, %v", ran, err)
+		}
+		b.wantSlots("3 01:00 begun 1 missed 0 failed open")
+	})
+}
+
+// leaseLosing cannot tell whether it has a lease.
+type leaseLosing struct {
+	reconcile.Store
+	name string
+}
+
+func (s *leaseLosing) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (reconcile.Lease, error) {
+	if name == s.name {
+		return reconcile.Lease{}, fmt.Errorf("%w: %w", reconcile.ErrHeld, reconcile.ErrUnknownCommit)
+	}
+	return s.Store.AcquireLease(ctx, name, holder, now, until)
+}
+
+// A schedule fails when its last runs all did, over one slot or several.
+func TestScheduleIsFailingWhileItsRunsFail(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		s := b.nightly()
+		store := &failingStore{Store: b.Store}
+		b.r.Store = store
+		run := func(what string, fail error, runs int64, failing bool) {
+			t.Helper()
+			store.fail = func() error { return fail }
+			if ran, _ := b.r.RunDue(t.Context(), s); !ran {
+				t.Fatalf("%s: it did not run", what)
+			}
+			views, err := b.Store.Schedules(t.Context(), b.Clock.Now())
+			if err != nil || views[0].FailedRuns != runs || views[0].Failing() != failing {
+				t.Errorf("%s: %d runs failed, failing %v, %v", what, views[0].FailedRuns, views[0].Failing(), err)
+			}
+		}
+		denied := errors.New("permission denied")
+		for night, want := range []bool{false, false, true, true} {
+			b.Clock.Advance(24 * time.Hour)
+			run(fmt.Sprint("night ", night), denied, int64(night+1), want)
+		}
+		b.Clock.Advance(24 * time.Hour)
+		run("a good night", nil, 0, false)
+		b.Clock.Advance(24 * time.Hour)
+		run("one run", denied, 1, false)
+		b.Clock.Advance(time.Minute)
+		run("the second of this night", denied, 2, false)
+		b.Clock.Advance(2 * time.Minute)
+		run("the third of this night", denied, 3, true)
+		b.Clock.Advance(time.Hour)
+		b.beginAgain(s)
+		if views, err := b.Store.Schedules(t.Context(), b.Clock.Now()); err != nil || views[0].RunningSince == nil || !views[0].Failing() {
+			t.Errorf("while it is tried again: %+v, %v", views, err)
+		}
+	})
+}

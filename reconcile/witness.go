@@ -60,16 +60,57 @@ var ErrRewound = errors.New("the ledger is older than its witness")
 
 // VerifyWitness compares the ledger with its witness. When the ledger was put
 // back, dispatch and apply are paused durably, with a finding, and ErrRewound is
-// returned. It may be called at any time.
+// returned. A witness that cannot be used is a finding, which closes by itself. It
+// may be called at any time.
 func (r *Reconciler) VerifyWitness(ctx context.Context, now time.Time) error {
 	if r.Witness == nil {
 		return nil
 	}
 	err := r.Witness.Verify(ctx)
-	if errors.Is(err, ErrRewound) {
+	switch {
+	case err == nil:
+		return r.witnessUsable(ctx, now)
+	case errors.Is(err, ErrRewound):
 		return errors.Join(err, r.rewound(ctx, now, err.Error()))
+	case ctx.Err() != nil, errors.Is(err, context.Canceled):
+		return err
 	}
-	return err
+	return errors.Join(err, r.witnessUnusable(ctx, now, err.Error()))
+}
+
+// What the last comparison in this process came to. The zero value: there was
+// none, so a process before this one may have left the finding open.
+const (
+	witnessUsed   int32 = 1
+	witnessFailed int32 = 2
+)
+
+// witnessSubject is the subject of findings about the witness.
+const witnessSubject = "witness"
+
+// witnessUsable settles the finding, where there may be one: a comparison that
+// follows a good one costs no write.
+func (r *Reconciler) witnessUsable(ctx context.Context, now time.Time) error {
+	if r.witnessSaid.Load() == witnessUsed {
+		return nil
+	}
+	if err := r.settle(ctx, now, EventWitnessUnusable, witnessSubject, "the witness can be used again"); err != nil {
+		return err
+	}
+	r.witnessSaid.Store(witnessUsed)
+	return nil
+}
+
+// witnessUnusable raises the finding, once for as long as it lasts.
+func (r *Reconciler) witnessUnusable(ctx context.Context, now time.Time, detail string) error {
+	if r.witnessSaid.Load() == witnessFailed {
+		return nil
+	}
+	if err := r.raise(ctx, now, EventWitnessUnusable, witnessSubject, detail); err != nil {
+		return err
+	}
+	r.witnessSaid.Store(witnessFailed)
+	return nil
 }
 
 // RenewWitness ends a recovery: the witness remembers the ledger as it is now.

@@ -27,6 +27,9 @@ var leaseHoldSQL string
 //go:embed query/lease_release.sql
 var leaseReleaseSQL string
 
+//go:embed query/lease_touch.sql
+var leaseTouchSQL string
+
 //go:embed query/gate_read.sql
 var gateReadSQL string
 
@@ -62,13 +65,48 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, now, unti
 		return err
 	})
 	if errors.Is(err, reconcile.ErrUnknownCommit) {
-		// Nobody knows whether we hold it, so we do not; it expires by itself.
+		// Nobody knows whether we hold it, so we do not; it expires by itself. The
+		// error is both, so that no commit at all is not taken for another holder.
 		return reconcile.Lease{}, fmt.Errorf("%w: %w", reconcile.ErrHeld, err)
 	}
 	if err != nil {
 		return reconcile.Lease{}, err
 	}
 	return l, nil
+}
+
+// writeProbe is the lease that nobody takes, to find out about writes.
+const writeProbe = "probe:write"
+
+// errOnlyTried takes a probe back.
+var errOnlyTried = errors.New("the probe is taken back")
+
+// CheckWrite commits one small write, which nobody needs. A database whose disk
+// is full reads on, and only this tells. It may be called at any time.
+func (s *Store) CheckWrite(ctx context.Context) error {
+	return s.write(ctx, "write probe", touch)
+}
+
+// TryWrite makes a small write and takes it back: it finds a file or a role that
+// may not write, and changes nothing.
+func (s *Store) TryWrite(ctx context.Context) error {
+	err := s.write(ctx, "write probe", func(ctx context.Context, t *tx) error {
+		if err := touch(ctx, t); err != nil {
+			return err
+		}
+		return errOnlyTried
+	})
+	if errors.Is(err, errOnlyTried) {
+		return nil
+	}
+	return err
+}
+
+func touch(ctx context.Context, t *tx) error {
+	if _, err := t.ExecContext(ctx, leaseInsertSQL, writeProbe); err != nil {
+		return err
+	}
+	return changedOne(t.ExecContext(ctx, leaseTouchSQL, writeProbe))
 }
 
 type leaseRow struct {

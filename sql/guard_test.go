@@ -185,3 +185,30 @@ func TestResumeResolvesWhatPausedTheAccount(t *testing.T) {
 		}
 	})
 }
+
+func TestF48_WriteProbe(t *testing.T) {
+	for _, database := range sqltest.Databases {
+		t.Run(database, func(t *testing.T) {
+			full := errors.New("no space left on device")
+			var fail bool
+			l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: func(_ string, commit func() error) error {
+				if fail {
+					return full
+				}
+				return commit()
+			}})
+			for range 2 { // the first one makes its row
+				if err := l.CheckWrite(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fail = true
+			if err := l.CheckWrite(t.Context()); !errors.Is(err, full) {
+				t.Errorf("a commit that fails: %v", err)
+			}
+			if err := l.TryWrite(t.Context()); err != nil {
+				t.Errorf("without a commit: %v", err)
+			}
+		})
+	}
+}

@@ -204,6 +204,7 @@ func readSchedules(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile
 		RetryUS    *int64  `db:"retry_us"`
 		FinishedUS *int64  `db:"finished_us"`
 		Outcome    *string `db:"outcome"`
+		FailedRuns int64   `db:"failed_runs"`
 	}
 	if err := tx.SelectContext(ctx, &rows, scheduleListSQL, micros(now)); err != nil {
 		return nil, err
@@ -211,6 +212,7 @@ func readSchedules(ctx context.Context, tx *sqlx.Tx, now time.Time) ([]reconcile
 	views := make([]reconcile.ScheduleView, 0, len(rows))
 	for _, r := range rows {
 		v := r.view()
+		v.FailedRuns = r.FailedRuns
 		if r.SlotUS != nil {
 			v.Last = slotRow{*r.SlotUS, *r.Fence, *r.Missed, *r.Begun, *r.StartedUS, r.RetryUS, r.FinishedUS, r.Outcome}.slot(r.Name)
 			if r.Holder != nil && v.Last.Outcome == "" {

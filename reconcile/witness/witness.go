@@ -46,6 +46,9 @@ type Ledger interface {
 // ErrOtherLedger: the file is about another ledger.
 var ErrOtherLedger = errors.New("the witness file belongs to another ledger: is the database the right one? For a new deployment name another file")
 
+// ErrDamaged: the file holds no witness. Whatever it held is not known any more.
+var ErrDamaged = errors.New("is not a witness file, or is damaged: to begin anew after making sure that the ledger is the right one, move it away")
+
 // record is what the file holds.
 type record struct {
 	LedgerID   string    `json:"ledger_id"`
@@ -225,7 +228,7 @@ func (f *File) read() (record, error) {
 		return r, fmt.Errorf("witness: %w", err)
 	}
 	if err := json.Unmarshal(data, &r); err != nil || r.LedgerID == "" {
-		return r, fmt.Errorf("witness: %s is not a witness file, or is damaged: to begin anew after making sure that the ledger is the right one, move it away", f.path)
+		return r, fmt.Errorf("witness: %s %w", f.path, ErrDamaged)
 	}
 	return r, nil
 }
@@ -255,6 +258,24 @@ func (f *File) update(ctx context.Context, change func(*record) error) error {
 		return fmt.Errorf("witness: %w", err)
 	}
 	return replace(f.path, append(data, '\n'))
+}
+
+// CheckWritable finds out whether this user could change the file: it makes a new
+// one beside it, as a change does, and takes it away.
+func (f *File) CheckWritable() error {
+	if lock, err := os.Open(f.path + ".lock"); err == nil {
+		_ = lock.Close() // it was read
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("witness: %w", err)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*")
+	if err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	if err := errors.Join(temp.Close(), os.Remove(temp.Name())); err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	return nil
 }
 
 func newest[T any](all []T, n int) []T { return all[max(0, len(all)-n):] }

@@ -36,6 +36,20 @@ func (x *examination) database(ctx context.Context) {
 	if facts.File != nil {
 		x.file(*facts.File)
 	}
+	x.writable(ctx)
+}
+
+// writable tries a write and takes it back. A server that is read-only was told of.
+func (x *examination) writable(ctx context.Context) {
+	const check = "writes"
+	switch err := x.store.TryWrite(ctx); {
+	case err == nil:
+		x.ok(check, "this user can write the ledger")
+	case ctx.Err() != nil:
+		x.unknown(check, err)
+	default:
+		x.bad(check, "make the database writable for this user: a SQLite file's owner and mode, and those of its folder, or the rights of the PostgreSQL role", "%s", oneLine(err))
+	}
 }
 
 // server judges the settings of a PostgreSQL server.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,8 +20,18 @@ func (x *examination) witnessed(ctx context.Context) {
 		x.warn(check, "name a file as witness in the configuration", "there is none: a restored copy, or a fail-over that lost commits, would not be noticed, and texts could be sent again")
 		return
 	}
-	c, err := witness.New(x.config.Witness, x.store, time.Now).Compare(ctx)
+	file := witness.New(x.config.Witness, x.store, time.Now)
+	if err := file.CheckWritable(); err != nil {
+		x.bad(check, "make its folder writable for this user, and have room there: until then nothing is sent", "%s", oneLine(err))
+	}
+	c, err := file.Compare(ctx)
 	switch {
+	case errors.Is(err, witness.ErrDamaged):
+		x.bad(check, "make sure that the database is the right one and the newest that there is; then move the file away: the next command that writes makes a new one", "%s", oneLine(err))
+		return
+	case errors.Is(err, fs.ErrPermission):
+		x.bad(check, "make it readable for this user", "%s", oneLine(err))
+		return
 	case errors.Is(err, witness.ErrOtherLedger):
 		x.bad(check, "name the database of this deployment, or another witness file for a new one", "%s: %v", x.config.Witness, err)
 		return

@@ -1,6 +1,7 @@
 package main
 
 import (
+	stdsql "database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -382,5 +383,47 @@ func TestDoctorsExitCode(t *testing.T) {
 		if got := exitDone; tc.code != got && (!errors.As(err, &e) || e.code != tc.code) || tc.code == exitDone && err != nil {
 			t.Errorf("%s: %v, want exit code %d", name, err, tc.code)
 		}
+	}
+}
+
+func TestDoctorTriesToWrite(t *testing.T) {
+	o := newOperator(t, "sqlite")
+	wantFound(t, o.doctor(exitDone), "writes", healthOK, "can write")
+	db, err := stdsql.Open("sqlite", filepath.Join(o.dir, "rollcall.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON leases BEGIN SELECT RAISE(ABORT, 'attempt to write a readonly database'); END"); err != nil {
+		t.Fatal(err)
+	}
+	wantFound(t, o.doctor(exitDecision), "writes", healthBad, "readonly")
+	o.edit("rollcall.yaml", "keyring:", "witness: nowhere/rollcall.witness\nkeyring:")
+	if d := wantFound(t, o.doctor(exitDecision), "witness", healthBad, "nowhere"); !strings.Contains(d.Remedy, "writable") {
+		t.Errorf("remedy %q", d.Remedy)
+	}
+}
+
+func TestF47_StatusWarnsOfARestoredLedger(t *testing.T) {
+	o := newOperator(t, "sqlite")
+	o.must(exitDone, "intake", o.file("r.jsonl", markedReports(3)))
+	restore := o.backup("sqlite")
+	o.must(exitDone, "run", "collect", "submit")
+	type witnessed struct{ Witness string }
+	if got := asJSON[witnessed](o, exitDone, "status").Witness; got != "" {
+		t.Errorf("of a whole ledger: %q", got)
+	}
+	restore()
+	if got := asJSON[witnessed](o, exitDecision, "status").Witness; !strings.Contains(got, "intents to send are missing") {
+		t.Errorf("of a restored one: %q", got)
+	}
+	if r := o.must(exitDecision, "status"); !strings.Contains(r.out, "older than its witness") || strings.Contains(r.out, "nothing waits") {
+		t.Errorf("status:\n%s", r.out)
+	}
+	if err := os.WriteFile(filepath.Join(o.dir, "rollcall.witness"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := o.must(exitDecision, "status"); !strings.Contains(r.out, "cannot be compared with its witness") {
+		t.Errorf("status with a damaged witness:\n%s", r.out)
 	}
 }

@@ -43,8 +43,9 @@ Signals:
 HTTP, on serve.listen:
   GET /healthz     200 while the loop lives, however long a pass takes
   GET /readyz      200, or 503 with what is wrong, as JSON: the schema, whether the
-                   database takes writes, schedules that are late, keys that cannot be
-                   read. Pauses and refused schedules are shown and are no failure
+                   database takes writes, schedules that are late or whose last runs
+                   all failed, keys that cannot be read. Pauses, refused schedules and
+                   runs that take long are shown and are no failure
 
 With systemd, as /etc/systemd/system/rollcall.service:
 ` + serveUnit + `
@@ -138,6 +139,8 @@ type server struct {
 	stopping atomic.Bool
 	beat     atomic.Int64                 // the uptime at the last heartbeat
 	sent     atomic.Pointer[lastDispatch] // what the last run of submit did
+	trouble  trouble
+	writes   writeProbe
 }
 
 func (s *server) log() *zerolog.Logger { return &s.current.Load().log }

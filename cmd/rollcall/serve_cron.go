@@ -166,13 +166,15 @@ func (s *server) runSchedule(name string) {
 	}
 	ran, err := g.reconciler.RunDue(s.root, sched)
 	switch {
-	case err == nil, ran, s.root.Err() != nil: // the passes and the slot were logged
+	case err == nil, ran:
+		s.trouble.over(g, name) // the passes and the slot were logged
+	case s.root.Err() != nil:
 	case errors.Is(err, reconcile.ErrOtherPlan):
 		if _, again := g.told.LoadOrStore(name, true); !again {
 			g.log.Warn().Str("schedule", name).Msg("left alone: a process with another configuration has given it another expression or zone")
 		}
 	default:
-		g.log.Error().Err(err).Str("schedule", name).Msg("the schedule could not be run; it is looked at again with the next heartbeat")
+		s.trouble.add(g, name, err)
 	}
 }
 

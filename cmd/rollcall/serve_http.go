@@ -101,9 +101,9 @@ func answer(w http.ResponseWriter, good bool, body any) {
 // readiness is what /readyz answers: names, times and states, nothing else.
 type readiness struct {
 	Ready     bool            `json:"ready"`
-	Degraded  bool            `json:"degraded"` // a schedule is refused; the others run
+	Degraded  bool            `json:"degraded"` // a schedule is refused, or runs for long; the others run
 	At        time.Time       `json:"at"`
-	Database  string          `json:"database"` // ok, read_only or unreachable
+	Database  string          `json:"database"` // ok, read_only, unwritable or unreachable
 	Schema    string          `json:"schema"`   // ok, behind, ahead or unknown
 	Schedules []scheduleState `json:"schedules"`
 	Accounts  []accountState  `json:"accounts"`
@@ -114,7 +114,7 @@ type readiness struct {
 // scheduleState is how a schedule of the configuration fares.
 type scheduleState struct {
 	Schedule     string                `json:"schedule"`
-	State        string                `json:"state"` // ok, running, late, refused or unknown
+	State        string                `json:"state"` // ok, running, long, late, failing, refused or unknown
 	NextDue      *time.Time            `json:"next_due,omitempty"`
 	RunningSince *time.Time            `json:"running_since,omitempty"`
 	LastSlot     *time.Time            `json:"last_slot,omitempty"`
@@ -157,12 +157,15 @@ func (s *server) readiness(ctx context.Context) readiness {
 	if r.Database != "unreachable" {
 		r.Schema = schemaState(g.store.CheckSchema(ctx))
 	}
+	if r.Database == "ok" && s.writes.check(ctx, g) != nil {
+		r.Database = "unwritable"
+	}
 	var known []reconcile.ScheduleView
 	now, err := g.store.Now(ctx)
 	if err == nil {
 		known, err = g.store.Schedules(ctx, now)
 	}
-	r.Schedules = g.scheduleStates(known, now)
+	r.Schedules = g.scheduleStates(known, now, s.trouble.failing)
 	pauses, perr := g.store.Pauses(ctx)
 	for _, p := range pauses {
 		r.Paused = append(r.Paused, pauseState{p.Scope, string(p.Stage), p.SetAt})
@@ -174,9 +177,9 @@ func (s *server) readiness(ctx context.Context) readiness {
 		}
 		r.Accounts = append(r.Accounts, state)
 	}
-	r.Degraded = len(g.refused) > 0
+	r.Degraded = len(g.refused) > 0 || slices.ContainsFunc(r.Schedules, func(s scheduleState) bool { return s.State == "long" })
 	r.Ready = err == nil && perr == nil && r.Database == "ok" && r.Schema == "ok" &&
-		!slices.ContainsFunc(r.Schedules, func(s scheduleState) bool { return s.State == "late" || s.State == "unknown" }) &&
+		!slices.ContainsFunc(r.Schedules, func(s scheduleState) bool { return slices.Contains([]string{"late", "failing", "unknown"}, s.State) }) &&
 		!slices.ContainsFunc(r.Accounts, func(a accountState) bool { return a.Key != "readable" })
 	return r
 }
@@ -204,8 +207,8 @@ func schemaState(err error) string {
 }
 
 // scheduleStates judges every schedule of the configuration by what the ledger
-// knows of it.
-func (g *generation) scheduleStates(known []reconcile.ScheduleView, now time.Time) []scheduleState {
+// knows of it, and of what could not be written there.
+func (g *generation) scheduleStates(known []reconcile.ScheduleView, now time.Time, failing func(name string) bool) []scheduleState {
 	views := map[string]reconcile.ScheduleView{}
 	for _, v := range known {
 		views[v.Name] = v
@@ -218,14 +221,10 @@ func (g *generation) scheduleStates(known []reconcile.ScheduleView, now time.Tim
 			if v.Last != nil {
 				st.LastSlot, st.LastOutcome = &v.Last.At, v.Last.Outcome
 			}
-			switch {
-			case v.RunningSince != nil:
-				st.State = "running"
-			case v.Late(now, g.config.Serve.LateAfter.Std()):
-				st.State = "late"
-			default:
-				st.State = "ok"
-			}
+			st.State = stateOf(v, now, g.config.Serve.LateAfter.Std())
+		}
+		if failing(sched.Name) {
+			st.State = "failing"
 		}
 		out = append(out, st)
 	}
@@ -233,4 +232,24 @@ func (g *generation) scheduleStates(known []reconcile.ScheduleView, now time.Tim
 		out = append(out, scheduleState{Schedule: r.Name, State: "refused"})
 	}
 	return out
+}
+
+// longRun is how long a run may take at least before it is called long: a job of
+// 50,000 items is sent or read in less.
+const longRun = time.Hour
+
+// stateOf judges a schedule that the ledger knows. A run under way does not hide
+// that those before it failed, and is never late: its lease is kept.
+func stateOf(v reconcile.ScheduleView, now time.Time, lateAfter time.Duration) string {
+	switch {
+	case v.Failing():
+		return "failing"
+	case v.RunningSince != nil && now.Sub(*v.RunningSince) > max(lateAfter, longRun):
+		return "long"
+	case v.RunningSince != nil:
+		return "running"
+	case v.Late(now, lateAfter):
+		return "late"
+	}
+	return "ok"
 }

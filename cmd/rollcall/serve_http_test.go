@@ -152,17 +152,22 @@ func TestProbesAnswerNothingElse(t *testing.T) {
 func TestStatesOfSchedules(t *testing.T) {
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
 	earlier, later := now.Add(-time.Hour), now.Add(time.Hour)
+	longAgo := earlier.Add(-time.Second)
 	g := &generation{deployment: &deployment{config: configs.Default()}, refused: []configs.RefusedSchedule{{Name: "wrong"}}}
-	for _, name := range []string{"ok", "late", "running", "lost", "elsewhere"} {
+	for _, name := range []string{"ok", "late", "running", "long", "failed", "failing", "unwritten", "lost", "elsewhere"} {
 		g.schedules = append(g.schedules, reconcile.Scheduled{Name: name, Expression: "@daily", Zone: "UTC"})
 	}
 	states := g.scheduleStates([]reconcile.ScheduleView{
 		{Name: "ok", Cron: "@daily", Zone: "UTC", NextDue: later, Last: &reconcile.Slot{At: earlier, FinishedAt: &earlier, Outcome: reconcile.SlotDone}},
 		{Name: "late", Cron: "@daily", Zone: "UTC", NextDue: earlier},
 		{Name: "running", Cron: "@daily", Zone: "UTC", NextDue: earlier, RunningSince: &earlier, Last: &reconcile.Slot{At: earlier}},
+		{Name: "long", Cron: "@daily", Zone: "UTC", NextDue: earlier, RunningSince: &longAgo, Last: &reconcile.Slot{At: longAgo}},
+		{Name: "failed", Cron: "@daily", Zone: "UTC", NextDue: later, FailedRuns: 2},
+		{Name: "failing", Cron: "@daily", Zone: "UTC", NextDue: later, FailedRuns: 3, RunningSince: &earlier, Last: &reconcile.Slot{At: earlier}},
+		{Name: "unwritten", Cron: "@daily", Zone: "UTC", NextDue: later},
 		{Name: "elsewhere", Cron: "@hourly", Zone: "UTC", NextDue: later},
 		{Name: "of nobody", Cron: "@hourly", Zone: "UTC", NextDue: earlier},
-	}, now)
+	}, now, func(name string) bool { return name == "unwritten" })
 	var got []string
 	for _, s := range states {
 		line := s.Schedule + " " + s.State
@@ -171,7 +176,7 @@ func TestStatesOfSchedules(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	if want := "ok ok, late late, running running, lost unknown, elsewhere ok elsewhere, wrong refused"; strings.Join(got, ", ") != want {
+	if want := "ok ok, late late, running running, long long, failed ok, failing failing, unwritten failing, lost unknown, elsewhere ok elsewhere, wrong refused"; strings.Join(got, ", ") != want {
 		t.Errorf("%s\nwant %s", strings.Join(got, ", "), want)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -14,7 +15,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "What is where, and what an operator must decide",
 		Long: `Counts reports, works, jobs and records, and names what an operator must decide:
-submissions of unknown outcome, pauses, and open findings.
+submissions of unknown outcome, pauses, open findings, and a ledger that is older
+than its witness.
 
 Exit code 4 means that something needs a decision.`,
 		Args: cobra.NoArgs,
@@ -32,22 +34,47 @@ Exit code 4 means that something needs a decision.`,
 			if err != nil {
 				return err
 			}
+			doubt := d.witnessDoubt(cmd.Context())
 			if a.json {
-				if err := a.printJSON(o); err != nil {
+				if err := a.printJSON(struct {
+					reconcile.Overview
+					Witness string `json:"witness"` // why the ledger may not be whole, or ""
+				}{o, doubt}); err != nil {
 					return err
 				}
 			} else {
-				a.printOverview(o)
+				a.printOverview(o, doubt)
 				a.printSchedules(d.config, o)
 			}
-			return decisionNeeded(o.Decisions)
+			n := waiting(o.Decisions)
+			if doubt != "" {
+				n++
+			}
+			return decisionsNeeded(n)
 		},
 	})
 }
 
+// witnessDoubt says why the ledger may not be whole, or "". It only compares.
+func (d *deployment) witnessDoubt(ctx context.Context) string {
+	if d.witness == nil {
+		return ""
+	}
+	c, err := d.witness.Compare(ctx)
+	if err != nil {
+		return fmt.Sprintf("the ledger cannot be compared with its witness: %s", oneLine(err))
+	}
+	if lacks := c.Rewound(); lacks != "" {
+		return fmt.Sprintf("%v: %s", reconcile.ErrRewound, lacks)
+	}
+	return ""
+}
+
 // decisionNeeded is exit code 4 where something waits for a person.
-func decisionNeeded(d reconcile.Decisions) error {
-	if n := waiting(d); n > 0 {
+func decisionNeeded(d reconcile.Decisions) error { return decisionsNeeded(waiting(d)) }
+
+func decisionsNeeded(n int) error {
+	if n > 0 {
 		return &exitError{exitDecision, fmt.Errorf("%s for an operator's decision", plural(n, "thing waits", "things wait"))}
 	}
 	return nil
@@ -67,7 +94,7 @@ func stuck(uncertain []reconcile.UncertainView) []reconcile.UncertainView {
 	return slices.DeleteFunc(slices.Clone(uncertain), func(u reconcile.UncertainView) bool { return u.Obstacle == "" })
 }
 
-func (a *app) printOverview(o reconcile.Overview) {
+func (a *app) printOverview(o reconcile.Overview, doubt string) {
 	fmt.Fprintf(a.out, "ledger %s at %s\n\n", o.LedgerID, when(o.At))
 	t := newTable(a.out)
 	t.row("reports", o.Reports)
@@ -100,11 +127,14 @@ func (a *app) printOverview(o reconcile.Overview) {
 	}
 
 	paint := painter(colours(a.out))
-	if waiting(o.Decisions) == 0 {
+	if waiting(o.Decisions) == 0 && doubt == "" {
 		fmt.Fprintln(a.out, "\n"+paint.good("nothing waits for an operator"))
 		return
 	}
 	fmt.Fprintln(a.out, "\n"+paint.bad("an operator must decide:"))
+	if doubt != "" {
+		fmt.Fprintf(a.out, "  %s. rollcall doctor says what to do\n", printable(doubt))
+	}
 	if o.Held > 0 {
 		fmt.Fprintf(a.out, "  %s for an approved policy of their source. rollcall policy list\n", plural(int(o.Held), "report waits", "reports wait"))
 	}

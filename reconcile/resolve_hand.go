@@ -253,10 +253,9 @@ func (r *Reconciler) fenceByHand(ctx context.Context, now time.Time, account bat
 func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, wanted bool) error {
 	settles := account.Settlement()
 	wanted = wanted && settles != batch.SettleByRepeat // a repeat does no harm there
-	if decisive := u.SendBy.Add(r.Settings.AbsentAfter); wanted && now.Before(decisive) {
-		return fmt.Errorf("a request for the job of submission %s may be on its way until %s: %w", u.ID, at(&decisive), ErrRefused)
-	}
-	v, e, err := r.lookNow(ctx, now, account, u, wanted && settles == batch.SettleByListing)
+	decisive := u.SendBy.Add(r.Settings.AbsentAfter)
+	early := now.Before(decisive)
+	v, e, err := r.lookNow(ctx, now, account, u, wanted && !early && settles == batch.SettleByListing)
 	switch {
 	case err != nil:
 		return err
@@ -268,6 +267,8 @@ func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.
 		return fmt.Errorf("the list of jobs of account %s could not be compared with the statement, and nothing was recorded: %s", account.Account().Name, e.Doubt)
 	case len(e.Matching) > 0:
 		return fmt.Errorf("account %s has the job of submission %s: %s: %w", account.Account().Name, u.ID, e.Matching[0].ProviderJobID, ErrRefused)
+	case wanted && early:
+		return fmt.Errorf("a request for the job of submission %s may be on its way until %s: %w", u.ID, at(&decisive), ErrRefused)
 	case wanted && (!e.Complete || settles == batch.SettleByListing && e.Doubt != ""):
 		return unproven(u, e.Doubt)
 	case settles == batch.SettleByResults:

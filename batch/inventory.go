@@ -60,6 +60,7 @@ type Inspector interface {
 type Inspection struct {
 	HTTPStatus int
 	Body       []byte
+	Cut        bool   // the answer is longer than Body
 	RequestID  string // the provider's own reference, cleaned by SafeCode
 	RetryAfter time.Duration
 }

@@ -23,5 +23,5 @@ func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, e
 	case a.err != nil && !errors.Is(a.err, transport.ErrTooLarge):
 		return batch.Inspection{}, a.error(op, readFault(a.err), a.err)
 	}
-	return batch.Inspection{HTTPStatus: a.status, Body: a.body, RequestID: a.requestID, RetryAfter: a.retryAfter}, nil
+	return batch.Inspection{HTTPStatus: a.status, Body: a.body, Cut: errors.Is(a.err, transport.ErrTooLarge), RequestID: a.requestID, RetryAfter: a.retryAfter}, nil
 }

@@ -2,10 +2,13 @@ package sandbox
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // serveBooks answers GET /_sandbox/books.
@@ -53,29 +56,37 @@ func (s *Server) serveFaults(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, faultsBody{s.faults.list(), FaultNames()})
 }
 
-// faultOrText is a fault as an object, or as a command line writes it.
-type faultOrText struct{ Fault }
-
-func (f *faultOrText) UnmarshalJSON(b []byte) error {
-	if b[0] != '"' {
-		return json.Unmarshal(b, &f.Fault, json.RejectUnknownMembers(true))
+// readFault reads a fault, as an object or as a command line writes it.
+func readFault(raw jsontext.Value) (f Fault, err error) {
+	if raw.Kind() != '"' {
+		if json.Unmarshal(raw, &f, json.RejectUnknownMembers(true)) != nil {
+			return f, errors.New(`it is neither "NAME:key=value,…" nor {"name": …, "params": {…}} with texts as values`)
+		}
+		return f, nil
 	}
 	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return err
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return f, errors.New("it is no text in UTF-8")
 	}
-	var err error
-	f.Fault, err = ParseFault(text)
-	return err
+	return ParseFault(text)
+}
+
+// readControl reads the body of a request; shape is what it has to look like. The
+// errors of the decoder name types of this program, so they are not told.
+func readControl(w http.ResponseWriter, r *http.Request, body any, shape string) error {
+	if json.UnmarshalRead(http.MaxBytesReader(w, r.Body, 1<<20), body, json.RejectUnknownMembers(true)) != nil {
+		return errors.New("the body must be JSON of at most 1 MiB that looks like " + shape)
+	}
+	return nil
 }
 
 // changeFaults answers POST /_sandbox/faults: {"faults":[...]} replaces those
 // that are set. Each is "name:key=value" or {"name":…,"params":{…}}.
 func (s *Server) changeFaults(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Faults *[]faultOrText `json:"faults"`
+		Faults *[]jsontext.Value `json:"faults"`
 	}
-	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, 1<<20), &body, json.RejectUnknownMembers(true))
+	err := readControl(w, r, &body, `{"faults": ["NAME:key=value,…"]}`)
 	if err == nil && body.Faults == nil {
 		err = missingParam("faults")
 	}
@@ -84,8 +95,13 @@ func (s *Server) changeFaults(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var faults []Fault
-	for _, f := range *body.Faults {
-		faults = append(faults, f.Fault)
+	for i, raw := range *body.Faults {
+		f, err := readFault(raw)
+		if err != nil {
+			controlRefused(w, fmt.Errorf("fault %d of the list: %w", i+1, err))
+			return
+		}
+		faults = append(faults, f)
 	}
 	if err := s.SetFaults(faults...); err != nil {
 		controlRefused(w, err)
@@ -110,10 +126,12 @@ func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Advance string `json:"advance"`
 	}
-	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, 1<<20), &body, json.RejectUnknownMembers(true))
+	err := readControl(w, r, &body, `{"advance": "24h"}`)
 	var d time.Duration
 	if err == nil {
-		d, err = time.ParseDuration(body.Advance)
+		if d, err = time.ParseDuration(body.Advance); err != nil {
+			err = fmt.Errorf("advance %q is no duration such as 90s or 24h", body.Advance)
+		}
 	}
 	if err == nil {
 		err = s.Advance(d)

@@ -445,10 +445,15 @@ func TestFaultsOverHTTP(t *testing.T) {
 	if status != 200 || len(set) != 2 || at(set[0], "fault", "name") != "refusal" || at(set[0], "left") != 4.0 || at(set[1], "left") != -1.0 {
 		t.Fatalf("HTTP %d %v", status, out)
 	}
-	for _, bad := range []any{map[string]any{"faults": []any{"nonsense"}}, map[string]any{"faults": []any{map[string]any{"nome": "x"}}}, map[string]any{"fault": []any{}}, map[string]any{}} {
-		if status, out := r.call("POST", "/_sandbox/faults", bad); status != 400 {
+	for _, bad := range []any{map[string]any{"faults": []any{"nonsense"}}, map[string]any{"faults": []any{map[string]any{"nome": "x"}}}, map[string]any{"fault": []any{}}, map[string]any{},
+		map[string]any{"faults": 1}, map[string]any{"faults": []any{1}}, map[string]any{"faults": []any{nil}}, map[string]any{"faults": []any{map[string]any{"name": 1}}}, []any{}} {
+		status, out := r.call("POST", "/_sandbox/faults", bad)
+		if says, _ := at(out, "error", "message").(string); status != 400 || says == "" || strings.Contains(says, "json:") || strings.Contains(says, "Go ") {
 			t.Errorf("%v: HTTP %d %v", bad, status, out)
 		}
+	}
+	if status, out := r.call("POST", "/_sandbox/clock", map[string]any{"advance": 1}); status != 400 || at(out, "error", "message") != `the body must be JSON of at most 1 MiB that looks like {"advance": "24h"}` {
+		t.Errorf("HTTP %d %v", status, out)
 	}
 	if _, out := r.call("GET", "/_sandbox/faults", nil); len(out["set"].([]any)) != 2 || len(out["known"].([]any)) != len(sandbox.FaultNames()) {
 		t.Errorf("faults are %v", out)

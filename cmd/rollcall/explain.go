@@ -22,7 +22,7 @@ its report id, a work id, or the custom id of a request line.
 The answer names revisions, policy, every time the text left this machine (when, to
 which processor, host and region), jobs, attempts, and the next action. It never
 shows the text.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneText,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.open(cmd.Context())
 			if err != nil {

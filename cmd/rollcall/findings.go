@@ -47,7 +47,7 @@ func (a *app) findingsResolveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resolve ID",
 		Short: "Close the finding of an event, with a reason",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneText,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
 				return usageError("--reason is missing: say what was done about it")

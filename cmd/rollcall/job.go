@@ -59,7 +59,7 @@ func (a *app) jobCommand() *cobra.Command {
 	c.AddCommand(a.jsonFlag(&cobra.Command{
 		Use:   "show ID",
 		Short: "A job with its submissions, result sets and outcomes; ID is ours or the provider's",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneText,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.open(cmd.Context())
 			if err != nil {

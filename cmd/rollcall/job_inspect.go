@@ -31,7 +31,7 @@ nothing, and the answer is neither logged nor kept. It runs whatever is paused.
 
 A look-up without an answer, or with one that says to come back, is tried 3 times.
 Exit code 0 means that the provider answered with 200.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneText,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.open(cmd.Context())
 			if err != nil {
@@ -43,6 +43,9 @@ Exit code 0 means that the provider answered with 200.`,
 				return err
 			}
 			answer, err := inspect(cmd.Context(), at.inspector, at.providerJobID, reconcile.Sleep)
+			if at.known == nil && batch.KindOf(err) == batch.Rejected {
+				return usageError("ID %q is neither a job of this ledger nor what a provider names one", args[0])
+			}
 			if err != nil {
 				return err
 			}
@@ -156,6 +159,7 @@ type inspectionView struct {
 	HTTPStatus    int                `json:"http_status"`
 	RequestID     string             `json:"request_id"` // the provider's reference
 	Body          jsontext.Value     `json:"body"`       // as it came if it is JSON, otherwise as a string
+	Cut           bool               `json:"body_cut"`   // the answer is longer: this is its first 1 MiB
 	ProviderJobID string             `json:"provider_job_id"`
 	Account       string             `json:"account"`
 	Host          string             `json:"host"`
@@ -180,6 +184,9 @@ func (a *app) printInspection(at inspected, answer batch.Inspection) error {
 	fmt.Fprintln(a.out, visible(text))
 	if more > 0 {
 		fmt.Fprintf(a.out, "… and %d more bytes; --json shows them\n", more)
+	}
+	if answer.Cut {
+		fmt.Fprintln(a.out, "the answer was cut: it is longer than 1 MiB, and what is behind that was not read")
 	}
 	return nil
 }
@@ -211,7 +218,7 @@ func (a *app) printInspectionJSON(at inspected, answer batch.Inspection) error {
 			return fmt.Errorf("encode the answer: %w", err)
 		}
 	}
-	v := inspectionView{answer.HTTPStatus, answer.RequestID, body, at.providerJobID, at.account.Name, at.account.Host, at.known}
+	v := inspectionView{answer.HTTPStatus, answer.RequestID, body, answer.Cut, at.providerJobID, at.account.Name, at.account.Host, at.known}
 	out, err := json.Marshal(v, jsontext.WithIndent("  "), json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)

@@ -55,6 +55,7 @@ func (o *operator) misbehave(faults ...string) {
 // shownInspection is the contract of job inspect --json.
 type shownInspection struct {
 	HTTPStatus int                `json:"http_status"`
+	Cut        bool               `json:"body_cut"`
 	RequestID  string             `json:"request_id"`
 	Body       json.RawMessage    `json:"body"`
 	Ledger     *reconcile.JobView `json:"ledger"`
@@ -115,7 +116,9 @@ func TestJobInspectOfAnUnknownJob(t *testing.T) {
 		t.Errorf("%s%s", r.out, r.err)
 	}
 	o.must(exitUsage, "job", "inspect", "batch_nobody", "--account", "nobody")
-	o.must(exitFailed, "job", "inspect", "batch/../../v1/files") // no path of ours
+	for _, path := range []string{"batch/../../v1/files", "../x"} { // no path of ours
+		o.must(exitUsage, "job", "inspect", path).wantSaid(t, fmt.Sprintf("ID %q is neither", path))
+	}
 	if b, err := o.box.Books(); err != nil || b.Requests["status"] != 1 {
 		t.Errorf("%d look-ups, %v", b.Requests["status"], err)
 	}
@@ -154,12 +157,14 @@ func TestJobInspectShowsWhateverComes(t *testing.T) {
 		body   string
 		want   []string
 		json   string // the body in --json
+		cut    bool
 	}{
-		"a redirect is not followed": {http.StatusTemporaryRedirect, "gone elsewhere", []string{"HTTP 307", "gone elsewhere"}, `"gone elsewhere"`},
-		"a page":                     {http.StatusBadRequest, "<html>\n" + osc + "</html>", []string{"<html>\n", `\u001b]0;owned\u0007\x9b2J\u202e</html>`}, ""},
-		"a text in JSON":             {http.StatusOK, `{"a":"` + "\u009b2J\u202e" + `","b":"\u001b]0"}`, []string{`"a": "\u009b2J\u202e"`, `"b": "\u001b]0"`}, `{"a":"\u009b2J\u202e","b":"\u001b]0"}`},
-		"nothing":                    {http.StatusOK, "", []string{"HTTP 200"}, `""`},
-		"a long one":                 {http.StatusOK, strings.Repeat("ä", shownBody), []string{"… and 65536 more bytes; --json shows them"}, ""},
+		"a redirect is not followed": {http.StatusTemporaryRedirect, "gone elsewhere", []string{"HTTP 307", "gone elsewhere"}, `"gone elsewhere"`, false},
+		"a page":                     {http.StatusBadRequest, "<html>\n" + osc + "</html>", []string{"<html>\n", `\u001b]0;owned\u0007\x9b2J\u202e</html>`}, "", false},
+		"a text in JSON":             {http.StatusOK, `{"a":"` + "\u009b2J\u202e" + `","b":"\u001b]0"}`, []string{`"a": "\u009b2J\u202e"`, `"b": "\u001b]0"`}, `{"a":"\u009b2J\u202e","b":"\u001b]0"}`, false},
+		"nothing":                    {http.StatusOK, "", []string{"HTTP 200"}, `""`, false},
+		"a long one":                 {http.StatusOK, strings.Repeat("ä", shownBody), []string{"… and 65536 more bytes; --json shows them"}, "", false},
+		"one without an end":         {http.StatusOK, strings.Repeat("x", 1<<20+1), []string{"the answer was cut: it is longer than 1 MiB"}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOperator(t, "sqlite")
@@ -186,8 +191,8 @@ func TestJobInspectShowsWhateverComes(t *testing.T) {
 				}
 			}
 			shown := asJSON[shownInspection](o, code, "job", "inspect", "batch_1")
-			if shown.HTTPStatus != tc.status {
-				t.Errorf("HTTP status %d", shown.HTTPStatus)
+			if shown.HTTPStatus != tc.status || shown.Cut != tc.cut || strings.Contains(r.out, "was cut") != tc.cut {
+				t.Errorf("HTTP status %d, cut %v", shown.HTTPStatus, shown.Cut)
 			}
 			if tc.json != "" && canonical(t, shown.Body) != canonical(t, json.RawMessage(tc.json)) {
 				t.Errorf("body %s, want %s", shown.Body, tc.json)

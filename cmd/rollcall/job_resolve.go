@@ -35,14 +35,16 @@ with exit code 4, since somebody must decide:
                exist, and nothing about it may say that it is another one's. Poll goes on
                with it.
   --absent     the provider has no job of it, and none will come. Its input file is deleted,
-               and its texts are sent again: say so with --yes-send-again. If a job is there
-               all the same, its texts are classified twice.
+               and its texts are sent again: say so with --yes-send-again. It is refused as
+               long as the account's list does not prove it: the list must show every job
+               that the provider has accepted, and reach to after the send deadline. An empty
+               job without any text may be made, to have something that it must show.
   --give-up    nobody can tell. Its reports go to a person, and nothing is sent again. The
                submission stays open and is still looked for; an answer that comes is kept
                and not applied.
 
 Each needs --reason, which stands in the ledger as the evidence, with --by.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneText,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ask.jobID = args[0]
 			if err := ask.check(); err != nil {
@@ -56,7 +58,7 @@ Each needs --reason, which stands in the ledger as the evidence, with --by.`,
 			return a.resolveJob(cmd.Context(), d, ask)
 		},
 	})
-	c.Flags().StringVar(&ask.found, "found", "", "the provider's id of the job")
+	textVar(c, &ask.found, "found", "", "the provider's id of the job")
 	c.Flags().BoolVar(&ask.absent, "absent", false, "no job exists, and none will come")
 	c.Flags().BoolVar(&ask.sendAgain, "yes-send-again", false, "with --absent: its texts are sent again")
 	c.Flags().BoolVar(&ask.giveUp, "give-up", false, "its reports go to a person; nothing is sent again")

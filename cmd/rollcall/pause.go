@@ -19,8 +19,8 @@ func actorFlags(c *cobra.Command, by, reason *string) {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	c.Flags().StringVar(by, "by", name, "who does this; it stands in the audit")
-	c.Flags().StringVar(reason, "reason", "", "why; it stands in the audit")
+	textVar(c, by, "by", name, "who does this; it stands in the audit")
+	textVar(c, reason, "reason", "", "why; it stands in the audit")
 }
 
 func stages() []reconcile.PausedStage {

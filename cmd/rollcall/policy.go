@@ -109,7 +109,7 @@ func (a *app) policyApproveCommand() *cobra.Command {
 		Long: `Stores the policy's text, with its classifier, in the ledger and lets works be sent
 under it. A policy with an unknown answer is refused. A changed file needs a new
 version number. Works that are bound to an older version keep it.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneText,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
 				return usageError("--reason is missing: say why texts may go there")
@@ -144,7 +144,7 @@ version number. Works that are bound to an older version keep it.`,
 		},
 	}
 	actorFlags(c, &by, &reason)
-	c.Flags().StringVar(&evidence, "evidence", "", "reference to the contract or assessment that the approval rests on")
+	textVar(c, &evidence, "evidence", "", "reference to the contract or assessment that the approval rests on")
 	return c
 }
 

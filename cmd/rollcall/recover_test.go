@@ -105,6 +105,20 @@ func TestF47_RecoverWithoutWhatIsUnknown(t *testing.T) {
 	o.wantRoll(3, 1)
 }
 
+func TestRecoverNamesWhatIsLeft(t *testing.T) {
+	for n, want := range map[int]string{1: "look at 1 job whose requests", 2: "look at 2 jobs whose requests"} {
+		var out strings.Builder
+		jobs := make([]reconcile.RecoveredJob, n)
+		for i := range jobs {
+			jobs[i].Became = reconcile.RecoveredUnreadable
+		}
+		(&app{out: &out}).printAfterRecovery(reconcile.Recovery{Jobs: jobs})
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestF47_RecoverTellsWhatItHadDoneBeforeAFault(t *testing.T) {
 	o := newOperator(t, "sqlite")
 	o.misbehave("bad_gateway:op=list_batches")

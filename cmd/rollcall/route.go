@@ -2,7 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,10 +37,13 @@ Each id gets a line. Exit code 1 means that some were not routed; the others wer
 			if stdin == (len(args) > 0) {
 				return usageError("name reports by their ids, or with --stdin one a line, and not both")
 			}
-			ids := args
+			var ids []givenID
+			for _, arg := range args {
+				ids = append(ids, given(arg))
+			}
 			if stdin {
 				var err error
-				if ids, err = a.readIDs(); err != nil {
+				if ids, err = readIDs(a.in); err != nil {
 					return err
 				}
 			}
@@ -46,17 +52,7 @@ Each id gets a line. Exit code 1 means that some were not routed; the others wer
 				return err
 			}
 			defer d.close()
-			refused := 0
-			err = d.offline().Route(cmd.Context(), ids, by, reason, func(r reconcile.RouteAnswer) {
-				if !r.Given {
-					refused++
-				}
-				a.printRouted(r)
-			})
-			if err == nil && refused > 0 {
-				err = fmt.Errorf("%d of %s not routed", refused, plural(len(ids), "id was", "ids were"))
-			}
-			return err
+			return a.route(cmd.Context(), d, ids, by, reason)
 		},
 	}
 	actorFlags(c, &by, &reason)
@@ -64,19 +60,83 @@ Each id gets a line. Exit code 1 means that some were not routed; the others wer
 	return c
 }
 
-// readIDs reads one id a line, without the space around it.
-func (a *app) readIDs() ([]string, error) {
-	var ids []string
-	lines := bufio.NewScanner(a.in)
-	for lines.Scan() {
-		if id := strings.TrimSpace(lines.Text()); id != "" {
-			ids = append(ids, id)
+// route gives reports to a person and prints a line for each id, in their order.
+func (a *app) route(ctx context.Context, d *deployment, ids []givenID, by, reason string) error {
+	var good []string
+	for _, id := range ids {
+		if id.fault == "" {
+			good = append(good, id.id)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read ids from standard input: %w", err)
+	refused, next := 0, 0
+	faults := func() { // those before the next id that is looked for
+		for ; next < len(ids) && ids[next].fault != ""; next++ {
+			refused++
+			fmt.Fprintf(a.out, "%s: not routed: %s\n", visible(ids[next].id), ids[next].fault)
+		}
 	}
-	return ids, nil
+	err := d.offline().Route(ctx, good, by, reason, func(r reconcile.RouteAnswer) {
+		faults()
+		next++
+		if !r.Given {
+			refused++
+		}
+		a.printRouted(r)
+	})
+	if err != nil {
+		return err
+	}
+	faults()
+	if refused > 0 {
+		return fmt.Errorf("%d of %s not routed", refused, plural(len(ids), "id was", "ids were"))
+	}
+	return nil
+}
+
+// givenID is an id as it was given.
+type givenID struct {
+	id    string
+	fault string // why it can be none; "" when it may be one
+}
+
+func given(id string) givenID {
+	if !isText(id) {
+		return givenID{id, noText}
+	}
+	return givenID{id: id}
+}
+
+// idBytes bounds a line of ids. No id is that long.
+const idBytes = 64 << 10
+
+// readIDs reads one id a line, without the space around it. A line that is none
+// does not keep the others from being read.
+func readIDs(in io.Reader) ([]givenID, error) {
+	var ids []givenID
+	lines := bufio.NewReaderSize(in, idBytes)
+	for n := 1; ; n++ {
+		line, err := lines.ReadSlice('\n')
+		long := false
+		for errors.Is(err, bufio.ErrBufferFull) {
+			long = true
+			line, err = lines.ReadSlice('\n')
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read ids from standard input: %w", err)
+		}
+		switch id := given(strings.TrimSpace(string(line))); {
+		case long:
+			ids = append(ids, givenID{fmt.Sprintf("line %d", n), fmt.Sprintf("it is longer than %d KiB", idBytes>>10)})
+		case id.fault != "":
+			id.fault = fmt.Sprintf("line %d %s", n, id.fault)
+			ids = append(ids, id)
+		case id.id != "":
+			ids = append(ids, id)
+		}
+		if err != nil {
+			return ids, nil
+		}
+	}
 }
 
 func (a *app) printRouted(r reconcile.RouteAnswer) {

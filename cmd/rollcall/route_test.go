@@ -54,6 +54,29 @@ func TestRouteByHand(t *testing.T) {
 	}
 }
 
+// An id that can be none gets its line, and the others are routed.
+func TestRouteOfWhatIsNoText(t *testing.T) {
+	for _, database := range sqltest.Databases {
+		t.Run(database, func(t *testing.T) {
+			o := newOperator(t, database)
+			o.must(exitDone, "intake", o.file("r.jsonl", threeReports))
+			r := o.run(strings.NewReader("a\n\xff\n"+strings.Repeat("x", idBytes+1)+"\nb\nx\x00y\n"+strings.Repeat("y", 3*idBytes)), "route", "--stdin", "--reason", "a list")
+			lines := strings.Split(r.out, "\n")
+			if r.code != exitFailed || len(lines) != 7 || !strings.Contains(r.err, "4 of 6 ids were not routed") {
+				t.Fatalf("exit code %d, %.500s%s", r.code, r.out, r.err)
+			}
+			for i, want := range []string{"a (report ", `\xff: not routed: line 2 is no text`, "line 3: not routed: it is longer than 64 KiB", "b (report ",
+				`x\u0000y: not routed: line 5 is no text`, "line 6: not routed: it is longer than 64 KiB"} {
+				if !strings.HasPrefix(lines[i], want) {
+					t.Errorf("line %d is %q, want %q", i, lines[i], want)
+				}
+			}
+			r = o.must(exitFailed, "route", "\xff", "c", "--reason", "r")
+			r.wantSaid(t, `\xff: not routed: it is no text`, "c (report ", "1 of 2 ids was not routed")
+		})
+	}
+}
+
 func TestRouteUsage(t *testing.T) {
 	o := newOperator(t, "sqlite")
 	for _, args := range [][]string{{"a"}, {"--reason", "r"}, {"a", "--stdin", "--reason", "r"}} {

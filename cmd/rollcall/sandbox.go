@@ -34,8 +34,11 @@ func (a *app) sandboxCommand() *cobra.Command {
 not a model: a short list of words stands in for one, and every answer says so. Its
 state is on disk and survives a restart. Time in it can run faster.
 
-What it accepted:   GET  http://ADDRESS/_sandbox/books
-Faults:             GET or POST http://ADDRESS/_sandbox/faults
+What it accepted:    GET  http://ADDRESS/_sandbox/books
+Faults that are set: GET  http://ADDRESS/_sandbox/faults
+Set others instead:  POST http://ADDRESS/_sandbox/faults
+                     {"faults": ["refusal:every=3,times=4", {"name": "delay", "params": {"by": "1s"}}]}
+                     {"faults": []} ends them
 
 Faults for --fault NAME[:key=value,…], which may be given several times:
 ` + sandbox.FaultHelp(),

@@ -124,7 +124,7 @@ func (a *app) printAfterRecovery(out reconcile.Recovery) {
 			fmt.Fprintf(a.out, "  deliver again what came in since the copy was made: %s reports that the ledger does not know. rollcall intake FILE\n", plural(n, "job holds", "jobs hold"))
 		}
 		if n := became[reconcile.RecoveredUnreadable]; n > 0 {
-			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once it has ended, the results tell what it was made of. rollcall job inspect PROVIDER_JOB\n", plural(n, "job", "jobs"))
+			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once one has ended, its results tell what it was made of. rollcall job inspect PROVIDER_JOB\n", plural(n, "job", "jobs"))
 		}
 		fmt.Fprintf(a.out, "  then run it again: %s\n", again)
 		return

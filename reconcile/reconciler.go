@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -137,7 +136,7 @@ type Reconciler struct {
 	// Ran is told what each run of a pass did; nil for nobody.
 	Ran func(pass PassName, tally Tally)
 
-	witnessSaid atomic.Int32 // what the last comparison in this process came to
+	witnessSaid int32 // atomic; what the last comparison in this process came to
 }
 
 // Run runs one pass under its lease. A pass that another process is running is

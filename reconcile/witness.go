@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -91,25 +92,25 @@ const witnessSubject = "witness"
 // witnessUsable settles the finding, where there may be one: a comparison that
 // follows a good one costs no write.
 func (r *Reconciler) witnessUsable(ctx context.Context, now time.Time) error {
-	if r.witnessSaid.Load() == witnessUsed {
+	if atomic.LoadInt32(&r.witnessSaid) == witnessUsed {
 		return nil
 	}
 	if err := r.settle(ctx, now, EventWitnessUnusable, witnessSubject, "the witness can be used again"); err != nil {
 		return err
 	}
-	r.witnessSaid.Store(witnessUsed)
+	atomic.StoreInt32(&r.witnessSaid, witnessUsed)
 	return nil
 }
 
 // witnessUnusable raises the finding, once for as long as it lasts.
 func (r *Reconciler) witnessUnusable(ctx context.Context, now time.Time, detail string) error {
-	if r.witnessSaid.Load() == witnessFailed {
+	if atomic.LoadInt32(&r.witnessSaid) == witnessFailed {
 		return nil
 	}
 	if err := r.raise(ctx, now, EventWitnessUnusable, witnessSubject, detail); err != nil {
 		return err
 	}
-	r.witnessSaid.Store(witnessFailed)
+	atomic.StoreInt32(&r.witnessSaid, witnessFailed)
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (a *app) route(ctx context.Context, d *deployment, ids []givenID, by, reaso
 	faults := func() { // those before the next id that is looked for
 		for ; next < len(ids) && ids[next].fault != ""; next++ {
 			refused++
-			fmt.Fprintf(a.out, "%s: not routed: %s\n", visible(ids[next].id), ids[next].fault)
+			fmt.Fprintf(a.out, "%s: not routed: %s\n", visible(ids[next].id), ids[next].where+ids[next].fault)
 		}
 	}
 	err := d.offline().Route(ctx, good, by, reason, func(r reconcile.RouteAnswer) {
@@ -97,11 +97,12 @@ func (a *app) route(ctx context.Context, d *deployment, ids []givenID, by, reaso
 type givenID struct {
 	id    string
 	fault string // why it can be none; "" when it may be one
+	where string // what the fault is said of
 }
 
 func given(id string) givenID {
 	if !isText(id) {
-		return givenID{id, noText}
+		return givenID{id, noText, "it "}
 	}
 	return givenID{id: id}
 }
@@ -126,9 +127,9 @@ func readIDs(in io.Reader) ([]givenID, error) {
 		}
 		switch id := given(strings.TrimSpace(string(line))); {
 		case long:
-			ids = append(ids, givenID{fmt.Sprintf("line %d", n), fmt.Sprintf("it is longer than %d KiB", idBytes>>10)})
+			ids = append(ids, givenID{fmt.Sprintf("line %d", n), fmt.Sprintf("is longer than %d KiB", idBytes>>10), "it "})
 		case id.fault != "":
-			id.fault = fmt.Sprintf("line %d %s", n, id.fault)
+			id.where = fmt.Sprintf("line %d ", n)
 			ids = append(ids, id)
 		case id.id != "":
 			ids = append(ids, id)

@@ -72,7 +72,7 @@ func TestRouteOfWhatIsNoText(t *testing.T) {
 				}
 			}
 			r = o.must(exitFailed, "route", "\xff", "c", "--reason", "r")
-			r.wantSaid(t, `\xff: not routed: it is no text`, "c (report ", "1 of 2 ids was not routed")
+			r.wantSaid(t, `\xff: not routed: it is no text`, "c (report ", "1 of 2 ids were not routed")
 		})
 	}
 }

@@ -161,7 +161,8 @@ var storyless = map[string]string{
 	// TestLyingCommitsOfLooks has these.
 	"record look": looks, "record fence": looks, "record absent": looks, "record probe": looks,
 	"note surplus": looks, "mark gone": looks, "adopt job": looks, "raise generation": looks,
-	"keep lease": "it runs by time, beside what a pass does; TestF45_LeaseThatCannotBeProlonged",
+	"keep lease":  "it runs by time, beside what a pass does; TestF45_LeaseThatCannotBeProlonged",
+	"write probe": "it changes nothing; TestF48_WriteProbe",
 }
 
 const looks = "they belong to looks at a provider"

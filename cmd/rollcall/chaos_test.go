@@ -36,7 +36,7 @@ const (
 	chaosOutage  = 2 * time.Second        // PostgreSQL is started again within it
 	intakeKill   = 400 * time.Millisecond // an intake that is killed is so within it
 	pointWait    = 2 * time.Second        // for a crash point to be hit, before there is more work for it
-	pointLimit   = 4 * time.Minute        // for all of them
+	pointLimit   = 15 * time.Second       // for one to be hit, and a minute for all
 	settledEvery = time.Second
 	drainLimit   = 3 * time.Minute  // for everything to be recorded, once nobody disturbs it any more
 	stopLimit    = 25 * time.Second // for a daemon to stop in order
@@ -150,7 +150,7 @@ func (c *chaos) rage() {
 			c.kill(c.rand.IntN(len(c.daemons)))
 		}
 	}
-	for end := time.Now().Add(pointLimit); len(c.missing()) > 0; {
+	for end := time.Now().Add(time.Minute + time.Duration(c.size.points)*pointLimit); len(c.missing()) > 0; {
 		if time.Now().After(end) {
 			c.t.Fatalf("%v are never hit", c.missing())
 		}

@@ -38,7 +38,7 @@ const (
 	pointWait    = 2 * time.Second        // for a crash point to be hit, before there is more work for it
 	pointLimit   = 15 * time.Second       // for one to be hit, and a minute for all
 	settledEvery = time.Second
-	drainLimit   = 3 * time.Minute  // for everything to be recorded, once nobody disturbs it any more
+	drainLimit   = 5 * time.Minute  // for everything to be recorded, once nobody disturbs it any more
 	stopLimit    = 25 * time.Second // for a daemon to stop in order
 )
 

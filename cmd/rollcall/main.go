@@ -50,12 +50,28 @@ func usageError(format string, args ...any) error {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once; the ledger is safe at any instant.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := untilSignal(context.Background())
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// untilSignal is a context that ends with the first signal to stop. The second
+// signal ends the process at once: the ledger is safe at any instant. Both are
+// received here to the end, because the runtime's own way to die of a signal
+// faults when more of them arrive meanwhile.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		<-signals
+		fmt.Fprintln(os.Stderr, "rollcall: interrupted again, so it ends at once; everything that was committed stands")
+		os.Exit(exitInterrupted)
+	}()
+	return ctx, stop
 }
 
 // run is main without the process: tests call it with buffers.

@@ -53,7 +53,7 @@ Exit codes:
   0  stopped in order
   1  failed, or something under way had to be cut
   2  wrong usage or configuration, or another one serves this SQLite file
-  130  interrupted before it was ready`
+  130  interrupted before it was ready, or a second time while it stopped`
 
 const serveUnit = `
   [Unit]

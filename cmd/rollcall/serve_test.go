@@ -123,8 +123,8 @@ func TestServeStopIsBounded(t *testing.T) {
 					return false
 				}
 			})
-			if status, _ := s.end().Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
-				t.Errorf("it ends with %s", s.cmd.ProcessState)
+			if state := s.end(); state.ExitCode() != exitInterrupted || !strings.Contains(s.all(), "interrupted again") {
+				t.Errorf("it ends with %s:\n%s", state, s.all())
 			}
 		})
 	}

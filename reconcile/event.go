@@ -83,7 +83,7 @@ var (
 	EventJobNotSent = EventKind{"job_not_sent", Warning,
 		"a job could not be handed over to the provider several times in a row; it is tried again with growing waits",
 		"check the provider's status, the account's base_url and the network; to see the last answers, run: rollcall job show JOB" +
-			"; the finding closes by itself once a submission is accepted"}
+			"; the finding closes by itself once a submission is accepted or the job is given up"}
 	EventSurplusJob = EventKind{"surplus_job", Warning,
 		"an account holds a job that no submission stands for; it is cancelled and its files are deleted, and nothing of it is used",
 		"find out who sent it: a process that was stopped for long while another took over, or a copy of this deployment" + thenResolve}

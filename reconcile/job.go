@@ -153,6 +153,7 @@ type Rejection struct {
 	Evidence     string // kind, status and code; never a body
 	TextLeft     bool   // some of the request body was handed to the network
 	NextSubmit   time.Time
+	Findings     []Event // about the job; opened with it
 }
 
 // JobAnswer is what a poll learned about a job that goes on.

@@ -53,7 +53,7 @@ func TestRemediesNameCommandsThatExist(t *testing.T) {
 			case e.Name == "witness_unusable":
 				ends = "the finding closes by itself once the witness can be used again"
 			case e.Name == "job_not_sent":
-				ends = "the finding closes by itself once a submission is accepted"
+				ends = "the finding closes by itself once a submission is accepted or the job is given up"
 			default:
 				ends = `then run: rollcall findings resolve ID --reason "…"`
 			}

@@ -109,8 +109,9 @@ type SubmitStore interface {
 	// RecordUpload notes the provider's input file before a job is asked for.
 	// A submission that was closed meanwhile is ErrMoved: no job may be asked for.
 	RecordUpload(ctx context.Context, up Upload) error
-	// RecordAccepted closes a submission; the job is submitted. Again with the
-	// same job changes nothing; another job for the same submission is ErrMoved.
+	// RecordAccepted closes a submission; the job is submitted, and the finding
+	// that it was not sent is closed. Again with the same job changes nothing;
+	// another job for the same submission is ErrMoved.
 	RecordAccepted(ctx context.Context, now time.Time, a Acceptance) error
 	// RecordRejected closes a submission; the job is ready again, later.
 	RecordRejected(ctx context.Context, now time.Time, r Rejection) error

@@ -160,19 +160,7 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	}
 	// The job's id is committed, and poll picks the job up.
 	crashpoint.Hit(crashpoint.SubmitAccepted)
-	if s.sub.Attempt > refusalsTold {
-		s.settleNotSent(ctx, now)
-	}
 	return true, nil
-}
-
-// settleNotSent closes the finding about earlier submissions. One that stays
-// open for want of a ledger is a person's to close: the job is sent all the same.
-func (s *sending) settleNotSent(ctx context.Context, now time.Time) {
-	ctx = withoutLease(context.WithoutCancel(ctx))
-	if err := s.r.settle(ctx, now, EventJobNotSent, "job:"+s.job.ID, "a later submission was accepted"); err != nil {
-		s.r.Log.Warn().Err(err).Str("job_id", s.job.ID).Msg("the finding about earlier submissions could not be resolved")
-	}
 }
 
 // refusalsTold is how many submissions of one job in a row are refused before a
@@ -386,9 +374,12 @@ func (s *sending) refuse(ctx context.Context, cause error) error {
 	if err != nil {
 		return fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
 	}
-	err = s.r.Store.RecordRejected(ctx, now, Rejection{
-		SubmissionID: s.sub.ID, Evidence: evidenceOf(cause), TextLeft: s.left.Load(), NextSubmit: now.Add(wait),
-	})
+	rejection := Rejection{SubmissionID: s.sub.ID, Evidence: evidenceOf(cause), TextLeft: s.left.Load(), NextSubmit: now.Add(wait)}
+	if s.sub.Attempt >= refusalsTold && !errors.Is(cause, errToldToEnd) {
+		rejection.Findings = []Event{EventJobNotSent.event("job:"+s.job.ID, fmt.Sprintf("%d submissions; the last one: %s", s.sub.Attempt, evidenceOf(cause)))}
+	}
+	s.r.logEvents(rejection.Findings...)
+	err = s.r.Store.RecordRejected(ctx, now, rejection)
 	switch {
 	case err == nil:
 		err = fmt.Errorf("submission %s: %s: %w", s.sub.ID, evidenceOf(cause), errNotSent)
@@ -398,10 +389,6 @@ func (s *sending) refuse(ctx context.Context, cause error) error {
 		err = fmt.Errorf("submission %s: %s: %w: %w", s.sub.ID, evidenceOf(cause), errUncertain, err)
 	}
 	s.deleteUpload(ctx)
-	if s.sub.Attempt >= refusalsTold && !errors.Is(cause, errToldToEnd) {
-		detail := fmt.Sprintf("%d submissions; the last one: %s", s.sub.Attempt, evidenceOf(cause))
-		err = errors.Join(err, s.r.raise(ctx, now, EventJobNotSent, "job:"+s.job.ID, detail))
-	}
 	return errors.Join(err, s.alarm(ctx, now, cause))
 }
 

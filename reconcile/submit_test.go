@@ -440,6 +440,52 @@ func TestF20_JobThatIsRefusedAgainAndAgainIsTold(t *testing.T) {
 	}
 }
 
+// mute is a store that commits an acceptance and does not say so.
+type mute struct{ reconcile.Store }
+
+func (s *mute) RecordAccepted(ctx context.Context, now time.Time, a reconcile.Acceptance) error {
+	return errors.Join(s.Store.RecordAccepted(ctx, now, a), reconcile.ErrUnknownCommit)
+}
+
+// The finding is closed with whatever makes an end of it, in one transaction: who
+// dies behind that leaves nothing open that no pass would close.
+func TestF20_EndOfAJobThatWasNotSentClosesItsFinding(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end        func(b *bench)
+		resolution string
+	}{
+		"accepted, and then it dies": {func(b *bench) {
+			b.r.Store = &mute{b.Store}
+			b.submit()
+		}, "a later submission was accepted"},
+		"found": {func(b *bench) {
+			b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return true, errLost }
+			b.submit()
+			b.lookUntilSettled(3)
+		}, "a later submission was accepted"},
+		"given up": {func(b *bench) {
+			b.edit(1, 2)
+			b.submit()
+			b.wantJobs("abandoned")
+		}, "the job was given up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.ready(1)
+				b.fake.Hooks.Upload = func(string) (bool, error) { return false, answer("upload", batch.Temporary, 0, "") }
+				for range 4 {
+					b.submit()
+					b.Clock.Advance(time.Hour)
+				}
+				b.wantFindings("job_not_sent")
+				b.fake.Hooks.Upload = nil
+				tc.end(b)
+				b.want("resolved", "SELECT name || ': ' || COALESCE(resolution, 'open') FROM findings", "job_not_sent: "+tc.resolution)
+			})
+		})
+	}
+}
+
 // A process that is told to end does not make its job a refused one.
 func TestJobThatWasCutOffIsNotCalledRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {

@@ -132,6 +132,9 @@ func (t *tx) freeUnsent(ctx context.Context, now time.Time) ([]string, error) {
 		if err := changedOne(t.ExecContext(ctx, adoptAbandonSQL, id)); err != nil {
 			return nil, err
 		}
+		if err := t.answerNotSent(ctx, now, id, "the job was given up"); err != nil {
+			return nil, err
+		}
 		t.audit("job_abandon", "job:"+id, "its members were sent by another job, which is adopted")
 	}
 	return jobs, nil

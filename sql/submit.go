@@ -164,6 +164,9 @@ func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.In
 		}
 		if sub.Lines == 0 {
 			t.audit("job_abandon", "job:"+in.JobID, "no member is wanted any more")
+			if err := t.answerNotSent(ctx, now, in.JobID, "the job was given up"); err != nil {
+				return err
+			}
 			return changedOne(t.ExecContext(ctx, jobAbandonSQL, in.JobID))
 		}
 		return t.insertIntent(ctx, in, &sub)
@@ -361,8 +364,15 @@ func (s *Store) RecordAccepted(ctx context.Context, now time.Time, a reconcile.A
 			return err
 		}
 		t.audit("submission_accepted", "job:"+job.ID, fmt.Sprintf("submission %s is provider job %s", a.SubmissionID, a.ProviderJobID))
-		return nil
+		return t.answerNotSent(ctx, now, job.ID, "a later submission was accepted")
 	})
+}
+
+// answerNotSent closes the finding that a job could not be sent. It belongs to the
+// transaction after which that is no longer so: a process that died in between
+// would leave a person with a finding that nothing closes.
+func (t *tx) answerNotSent(ctx context.Context, now time.Time, jobID, why string) error {
+	return t.answerFindings(ctx, now, []reconcile.EventKind{reconcile.EventJobNotSent}, "job:"+jobID, t.store.opts.Actor, why)
 }
 
 // RecordRejected implements reconcile.SubmitStore.
@@ -379,6 +389,9 @@ func (s *Store) RecordRejected(ctx context.Context, now time.Time, r reconcile.R
 			return fmt.Errorf("submission %s is %s already: %w", r.SubmissionID, *row.Outcome, reconcile.ErrMoved)
 		}
 		t.audit("submission_rejected", "job:"+job.ID, fmt.Sprintf("submission %s: %s", r.SubmissionID, r.Evidence))
+		if err := t.openFindings(ctx, now, r.Findings); err != nil {
+			return err
+		}
 		return changedOne(t.ExecContext(ctx, jobDelaySubmitSQL, micros(r.NextSubmit), job.ID))
 	})
 }

@@ -31,7 +31,7 @@ func (r *Reconciler) Apply(ctx context.Context, now time.Time) (Tally, error) {
 		}
 		// These records, their markers and findings are committed together. If the process
 		// dies here, the next run goes on with the works still extracted.
-		crashpoint.Hit(crashpoint.ApplyRecorded)
+		r.step(crashpoint.ApplyRecorded)
 		t.Seen += int64(chunk.Seen)
 		t.Moved += int64(chunk.Authoritative + chunk.History)
 		r.logEvents(chunk.Events()...)

@@ -125,7 +125,7 @@ func (r *Reconciler) saveBreaches(ctx context.Context, now time.Time, c *CheckRe
 	}
 	// The findings of this invariant are as the ledger was; those of the next
 	// ones are saved by the next run.
-	crashpoint.Hit(crashpoint.CheckFindingsOpen)
+	r.step(crashpoint.CheckFindingsOpen)
 	c.Opened += int64(opened)
 	c.Resolved += int64(resolved)
 	if inv.Total > 0 {

@@ -201,12 +201,12 @@ func (c *collecting) planJob(ctx context.Context) (more bool, err error) {
 		}
 		if ready {
 			// The job is committed as ready, and submit picks it up.
-			crashpoint.Hit(crashpoint.CollectReady)
+			c.step(crashpoint.CollectReady)
 			return full, nil
 		}
 		// The members are committed and the job is planning on. If the process
 		// dies here, the next collect finds the job and fills it on.
-		crashpoint.Hit(crashpoint.CollectPlanned)
+		c.step(crashpoint.CollectPlanned)
 	}
 }
 

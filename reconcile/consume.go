@@ -99,7 +99,7 @@ func (c *consuming) job(ctx context.Context, job *Job) error {
 		}
 		// The set is whole or lost for good. If the process dies here, the next
 		// turn goes on with the job's other sets, or with judging.
-		crashpoint.Hit(crashpoint.ConsumeWhole)
+		c.step(crashpoint.ConsumeWhole)
 	}
 	if err := j.lookAgain(ctx); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (j *jobReading) judge(ctx context.Context) error {
 		}
 		// These members have their outcome, and their works have moved on. If the
 		// process dies here, the next turn judges the others.
-		crashpoint.Hit(crashpoint.ConsumeJudged)
+		j.step(crashpoint.ConsumeJudged)
 		if err := j.tell(ctx, chunk); err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func (j *jobReading) judge(ctx context.Context) error {
 		return err
 	}
 	// The job is consumed; its works are extracted or pending again.
-	crashpoint.Hit(crashpoint.ConsumeFinished)
+	j.step(crashpoint.ConsumeFinished)
 	return nil
 }
 

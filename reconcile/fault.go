@@ -61,7 +61,7 @@ func (j *jobReading) readFaults(ctx context.Context) error {
 			return err
 		}
 		// As for a file: if the process dies here, the reasons are asked for again.
-		crashpoint.Hit(crashpoint.ConsumeStaged)
+		j.step(crashpoint.ConsumeStaged)
 	}
 	return j.Store.FinishResultSet(ctx, j.now, WholeSet{
 		JobID: j.job.ID, Channel: batch.ChannelFaults, Lines: int64(len(lines)), MAC: hex.EncodeToString(all.Sum(nil)),

@@ -240,7 +240,7 @@ func (i *intake) flush(ctx context.Context) error {
 	// The chunk is committed: each report has its revision, text and work, and
 	// collect picks the works up. If the process dies here, the sender, who was
 	// told nothing, sends it again and gets the same receipts.
-	crashpoint.Hit(crashpoint.IntakeAccepted)
+	i.step(crashpoint.IntakeAccepted)
 	for n, rc := range receipts {
 		i.count(&i.chunk[n], rc)
 		i.report(Outcome{Receipt: rc})

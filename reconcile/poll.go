@@ -31,7 +31,7 @@ func (r *Reconciler) Poll(ctx context.Context, now time.Time) (Tally, error) {
 		}
 		// Their next poll is committed and nothing was asked. If the process
 		// dies here, they are asked about at that time.
-		crashpoint.Hit(crashpoint.PollClaimed)
+		r.step(crashpoint.PollClaimed)
 		for _, job := range jobs {
 			t, err := r.pollJob(ctx, now, job)
 			tally.Add(t)
@@ -54,7 +54,7 @@ func (r *Reconciler) pollJob(ctx context.Context, now time.Time, job Job) (Tally
 	}
 	answer, err := account.Status(ctx, job.ProviderJobID)
 	// The answer is not noted. If the process dies here, the job is asked about again.
-	crashpoint.Hit(crashpoint.PollAnswered)
+	r.step(crashpoint.PollAnswered)
 	if err == nil {
 		err = checkAnswer(job, answer)
 	}
@@ -162,7 +162,7 @@ func (r *Reconciler) jobOver(ctx context.Context, now time.Time, job Job, answer
 		return Tally{Seen: 1}, ignoreMoved(err)
 	}
 	// The job and what is to be read are committed, and consume picks it up.
-	crashpoint.Hit(crashpoint.PollEnded)
+	r.step(crashpoint.PollEnded)
 	moved := Tally{Seen: 1, Moved: 1}
 	if answer.Phase == batch.PhaseInvalid {
 		return moved, r.raise(ctx, now, EventJobRefused, "job:"+job.ID, fmt.Sprintf("provider job %s, %d faults", job.ProviderJobID, len(answer.Faults)))

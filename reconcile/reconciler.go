@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"rollcall/batch"
+	"rollcall/reconcile/crashpoint"
 	"rollcall/reconcile/keyring"
 )
 
@@ -84,6 +85,7 @@ type Settings struct {
 	LostGrace    time.Duration // a result file that stays unknown at the provider for longer is lost
 	LineBytes    int           // longest result line that is read
 	SetBytes     int64         // longest result file that is read
+	Decoders     int           // goroutines that decode a result file beside the one that writes; at least 1
 
 	ItemRetry time.Duration // wait before a member that failed is collected again
 
@@ -103,7 +105,7 @@ func DefaultSettings() Settings {
 		SendWithin: 15 * time.Minute, UnsentMargin: time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
 		ResolveFirst: 30 * time.Second, ResolveMax: 10 * time.Minute, AbsentAfter: 11 * time.Minute, SweepWindow: 30 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
-		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
+		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30, Decoders: 2,
 		ItemRetry:      10 * time.Minute,
 		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, StuckAfter: 2 * time.Hour,
 		UnreadAfter: 84 * time.Hour, BreachLimit: 1000,
@@ -133,6 +135,9 @@ type Reconciler struct {
 	PolicyFor func(tenant, system string) (policyID string, ok bool)
 	// Progress is told now and then how far a pass is; nil for nobody.
 	Progress func(pass PassName, done, total int64)
+	// Step is told of each instant between two durable steps, by its name in
+	// package crashpoint; nil for nobody. A pass may call it from any goroutine.
+	Step func(point string)
 	// Ran is told what each run of a pass did; nil for nobody.
 	Ran func(pass PassName, tally Tally)
 
@@ -245,6 +250,14 @@ func (r *Reconciler) accountOf(fingerprint string) (batch.Provider, bool) {
 		return nil, false
 	}
 	return r.Accounts[i], true
+}
+
+// step marks an instant between two durable steps, where a process may die.
+func (r *Reconciler) step(point string) {
+	crashpoint.Hit(point)
+	if r.Step != nil {
+		r.Step(point)
+	}
 }
 
 // progress reports how far a pass is.

@@ -257,12 +257,12 @@ func furthest(jobs []batch.ListedJob) (batch.ListedJob, bool) {
 
 // found records the job of a submission: nothing is sent, and poll goes on with it.
 func (v *resolution) found(ctx context.Context, s Uncertain, job batch.ListedJob, evidence string) (settled bool, err error) {
-	crashpoint.Hit(crashpoint.ResolveFound)
+	v.r.step(crashpoint.ResolveFound)
 	err = v.r.Store.RecordAccepted(ctx, v.now, Acceptance{
 		SubmissionID: s.ID, ProviderJobID: job.ID, Status: job.Status, Expires: job.Expires, NextPoll: v.now, Evidence: "job " + job.ID + ", " + evidence,
 	})
 	// The job's id is committed, and poll picks the job up.
-	crashpoint.Hit(crashpoint.ResolveAccepted)
+	v.r.step(crashpoint.ResolveAccepted)
 	if errors.Is(err, ErrMoved) {
 		return false, nil // its sender recorded it meanwhile, or the job is another one's: sweep will see
 	}
@@ -281,7 +281,7 @@ func (v *resolution) fence(ctx context.Context, s Uncertain) error {
 		return v.putOff(ctx, s, &obstacle{why: "its input file could not be deleted: " + evidenceOf(err)})
 	}
 	// The file is gone. If the process dies here, it is deleted again, which changes nothing.
-	crashpoint.Hit(crashpoint.ResolveFenced)
+	v.r.step(crashpoint.ResolveFenced)
 	now, err := v.r.Now(ctx) // the next list must reach to after the deletion
 	if err != nil {
 		return err
@@ -293,7 +293,7 @@ func (v *resolution) absent(ctx context.Context, s Uncertain, a Absence) (settle
 	a.SubmissionID, a.NextSubmit = s.ID, v.now
 	err = v.r.Store.RecordAbsent(ctx, v.now, a)
 	// The job is ready again. If the process dies here, submit sends it.
-	crashpoint.Hit(crashpoint.ResolveAbsent)
+	v.r.step(crashpoint.ResolveAbsent)
 	if err == nil {
 		v.r.Log.Info().Str("pass", string(PassResolve)).Str("job_id", s.JobID).Str("evidence", a.Evidence).Msg("the provider has no job of an uncertain submission; it may be sent again")
 	}

@@ -26,9 +26,6 @@ var (
 )
 
 const (
-	// decoders is how many goroutines decode and validate beside the one that
-	// writes. Decoding is the larger part of the work.
-	decoders = 2
 	// chunkBytes bounds what one chunk holds of a result file, and about what
 	// the texts that belong to it hold.
 	chunkBytes = 4 << 20
@@ -66,7 +63,7 @@ func (j *jobReading) readFile(ctx context.Context, set ResultSet) error {
 		return f.split(gctx, body, size, raw)
 	})
 	var decoding sync.WaitGroup
-	for range decoders {
+	for range max(f.Settings.Decoders, 1) { // decoding is the larger part of the work
 		decoding.Add(1)
 		g.Go(func() error {
 			defer decoding.Done()
@@ -228,7 +225,7 @@ func (f *fileReading) write(ctx context.Context, in <-chan []ResultLine) error {
 		}
 		// These lines are staged. If the process dies here, the set is read again
 		// from its first byte.
-		crashpoint.Hit(crashpoint.ConsumeStaged)
+		f.step(crashpoint.ConsumeStaged)
 		f.count(lines)
 		f.progress(PassConsume, f.done, f.total)
 	}

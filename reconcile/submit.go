@@ -144,7 +144,7 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	}
 	// The intent is committed and nothing has left. If the process dies here,
 	// closeUnsent closes the submission once its deadline has passed.
-	crashpoint.Hit(crashpoint.SubmitIntent)
+	r.step(crashpoint.SubmitIntent)
 	if err := s.witness(ctx); err != nil {
 		return false, err
 	}
@@ -154,12 +154,12 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	// The file's id is committed and no job was asked for. If the process dies
 	// here, the submission is open and must be resolved before anything is sent:
 	// the ledger cannot tell this from a create that was cut.
-	crashpoint.Hit(crashpoint.SubmitFileNoted)
+	r.step(crashpoint.SubmitFileNoted)
 	if err := s.create(ctx); err != nil {
 		return false, err
 	}
 	// The job's id is committed, and poll picks the job up.
-	crashpoint.Hit(crashpoint.SubmitAccepted)
+	r.step(crashpoint.SubmitAccepted)
 	return true, nil
 }
 
@@ -244,7 +244,7 @@ func (s *sending) upload(ctx context.Context) error {
 		return s.refuse(ctx, err)
 	}
 	// The provider has the text and no job was asked for.
-	crashpoint.Hit(crashpoint.SubmitUploaded)
+	s.r.step(crashpoint.SubmitUploaded)
 	return s.noteUpload(ctx, size, body)
 }
 
@@ -292,7 +292,7 @@ func (s *sending) create(ctx context.Context) error {
 		OutputExpiry: s.r.Settings.OutputExpiry,
 	})
 	// The provider may have the job, and the ledger does not know its id.
-	crashpoint.Hit(crashpoint.SubmitCreated)
+	s.r.step(crashpoint.SubmitCreated)
 	if err == nil && answer.ID == "" {
 		err = &batch.Error{Op: "create", Kind: batch.UnknownOutcome}
 	}

@@ -303,7 +303,7 @@ func (s *sweeping) file(ctx context.Context, f batch.ListedFile, ref ObjectRef, 
 			return err
 		}
 		// The file is gone. If the process dies here, it is in no later list.
-		crashpoint.Hit(crashpoint.SweepDeleted)
+		s.r.step(crashpoint.SweepDeleted)
 		s.tally.Moved++
 		return s.r.Store.MarkGone(ctx, s.now, ref.Account, ref.Kind, ref.ID)
 	}
@@ -322,7 +322,7 @@ func (s *sweeping) note(ctx context.Context, ref ObjectRef, st Standing, why str
 	e := kind.event("submission:"+st.SubmissionID, fmt.Sprintf("%s %s at account %s: %s", ref.Kind, ref.ID, s.account.Name, why))
 	s.r.logEvents(e)
 	// It is noted, and nothing was done. If the process dies here, the next run does it.
-	defer crashpoint.Hit(crashpoint.SweepNoted)
+	defer s.r.step(crashpoint.SweepNoted)
 	return s.r.Store.NoteSurplus(ctx, s.now, Surplus{Account: ref.Account, Kind: ref.Kind, ID: ref.ID, SubmissionID: st.SubmissionID, Why: why}, e)
 }
 

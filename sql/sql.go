@@ -10,6 +10,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -31,9 +33,15 @@ type Options struct {
 	Now func() time.Time
 	// LeaseFor is how long a lease lasts after each write under it; 0 means 2 minutes.
 	LeaseFor time.Duration
+	// Begin runs before every write transaction when set; its error is what the
+	// write gives. With it a test decides which of several processes writes next.
+	Begin func(name string) error
 	// Commit runs in place of every COMMIT when set, so that a test can make a
 	// commit fail before or after it happened.
 	Commit func(name string, commit func() error) error
+	// Rand is what ids are drawn from; nil is crypto/rand. Calls of Read come one
+	// at a time.
+	Rand io.Reader
 	// Committed, when set, is told the audit token of each transaction whose
 	// COMMIT certainly succeeded, if it wrote an audit event. It runs before the
 	// write returns, on its goroutine and on many at once, so it should be quick.
@@ -64,6 +72,9 @@ func (o Options) withDefaults() Options {
 	}
 	o.LeaseFor = cmp.Or(o.LeaseFor, 2*time.Minute)
 	o.Actor = cmp.Or(o.Actor, "rollcall")
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
 	o.TransactionLimit = cmp.Or(o.TransactionLimit, 2*time.Minute)
 	o.MaxConns = max(cmp.Or(o.MaxConns, 8), 2)
 	o.MaxConnLifetime = min(cmp.Or(o.MaxConnLifetime, 5*time.Minute), 5*time.Minute)
@@ -81,6 +92,7 @@ type Store struct {
 	opts    Options
 	// settings are those that the address asks the server for.
 	settings []string
+	drawing  sync.Mutex // of ids
 }
 
 var _ reconcile.Store = (*Store)(nil)
@@ -165,6 +177,11 @@ func (s *Store) write(ctx context.Context, name string, fn func(ctx context.Cont
 }
 
 func (s *Store) writeOnce(ctx context.Context, name string, fn func(ctx context.Context, t *tx) error) error {
+	if s.opts.Begin != nil {
+		if err := s.opts.Begin(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.TransactionLimit)
 	defer cancel()
 	inner, err := s.db.BeginTxx(ctx, nil)
@@ -257,7 +274,9 @@ func (s *Store) noteFound(ctx context.Context, token string) error {
 // newID is a new id that sorts by time: rows that only we refer to stay close
 // to each other in the index.
 func (s *Store) newID() string {
-	return ulid.MustNew(ulid.Timestamp(s.opts.Now()), rand.Reader).String()
+	s.drawing.Lock()
+	defer s.drawing.Unlock()
+	return ulid.MustNew(ulid.Timestamp(s.opts.Now()), s.opts.Rand).String()
 }
 
 // micros is a time as the ledger keeps it.

@@ -194,6 +194,10 @@ func FuzzDecodeResult(f *testing.F) {
 	for _, line := range golden(f, "line") {
 		f.Add(line)
 	}
+	around(f, `{"custom_id":"w1-s1","response":{"status_code":HOLE,"body":{"error":{"code":HOLE}}},"error":HOLE}`)
+	around(f, `{"custom_id":HOLE,"error":{"code":"batch_expired"}}`)
+	around(f, `{"custom_id":"w1-s1","response":{"status_code":200,"body":{"object":"chat.completion","choices":[{"finish_reason":"stop","message":{"content":HOLE}}]}}}`)
+	around(f, `{"custom_id":"w1-s1","response":{"status_code":200,"body":{"object":"chat.completion","choices":[{"finish_reason":"stop","message":{"content":"x","refusal":HOLE}}]}}}`)
 	var c Client
 	f.Fuzz(func(t *testing.T, line []byte) {
 		before := bytes.Clone(line)
@@ -210,6 +214,12 @@ func FuzzDecodeResult(f *testing.F) {
 		if r.Code != batch.SafeCode(r.Code) || r.Model != batch.SafeName(r.Model) || r.InputTokens < 0 || r.OutputTokens < 0 {
 			t.Errorf("unsafe result %+v", r)
 		}
+		if r.Outcome == batch.Answered {
+			checkAnswered(t, line, r)
+		}
+		if r.Outcome == batch.Unreadable && r.CustomID != "" && !validCustomID(r.CustomID) {
+			t.Errorf("an id was guessed: %q", r.CustomID)
+		}
 	})
 }
 
@@ -217,11 +227,24 @@ func FuzzParseJob(f *testing.F) {
 	for _, body := range golden(f, "job") {
 		f.Add(body)
 	}
+	around(f, `{"id":HOLE,"status":"completed","output_file_id":"file-1"}`)
+	around(f, `{"id":"batch_1","status":HOLE,"output_file_id":HOLE,"expires_at":HOLE}`)
+	around(f, `{"id":"batch_1","status":"failed","errors":{"data":[{"code":HOLE,"line":HOLE}]},"request_counts":{"total":HOLE}}`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		job, _, err := parseJob(body)
+		job, told, err := parseJob(body)
 		if err != nil {
+			if err != errShape {
+				t.Errorf("the answer may be quoted: %v", err)
+			}
 			return
 		}
+		if v := otherwise(t, body); member(v, "id") != job.ID || told.file != "" && member(v, "input_file_id") != told.file {
+			t.Errorf("another reader finds another job than %s over %s", job.ID, told.file)
+		}
+		if len(job.Faults) > maxList || len(told.metadata.v) > maxMetadata || len(job.Faults) > 0 && job.Phase != batch.PhaseInvalid {
+			t.Errorf("%d faults, %d pairs", len(job.Faults), len(told.metadata.v))
+		}
+		aTime(t, job.Expires)
 		if !safeID(job.ID) || job.Status == "" || job.Phase == "" || job.Status != batch.SafeCode(job.Status) {
 			t.Errorf("unsafe job %+v", job)
 		}

@@ -342,10 +342,16 @@ func TestRequestID(t *testing.T) {
 func FuzzRequestID(f *testing.F) {
 	f.Add([]byte(`{"custom_id":"w1-s1","method":"POST","url":"/v1/chat/completions","body":{}}`))
 	f.Add([]byte(`{"custom_id":"w1`))
+	around(f, `{"custom_id":HOLE,"method":"POST","body":{"messages":[{"content":"custom_id"}]}}`)
+	around(f, `{"body":HOLE,"custom_id":"w1-s1"}`)
 	c := new(Client)
 	f.Fuzz(func(t *testing.T, line []byte) {
-		if id, ok := c.RequestID(line); ok != validCustomID(id) {
+		id, ok := c.RequestID(line)
+		if ok != validCustomID(id) {
 			t.Errorf("%q, %v", id, ok)
+		}
+		if ok && member(otherwise(t, line), "custom_id") != id {
+			t.Errorf("another reader finds another id than %q", id)
 		}
 	})
 }

@@ -64,8 +64,12 @@ func whole(s string) (int64, bool) {
 	return int64(f), true
 }
 
-// instant is a time as Unix seconds or, as some servers send it, RFC 3339.
+// instant is a time as Unix seconds or, as some servers send it, RFC 3339. What
+// is not in the years 1970 to 9999 is no time: no output in JSON could hold it.
 type instant struct{ t time.Time }
+
+// endOfTime is the first second of the year 10000.
+const endOfTime = 253402300800
 
 func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	raw, err := dec.ReadValue()
@@ -74,12 +78,12 @@ func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	switch raw.Kind() {
 	case jsontext.KindNumber:
-		if n, ok := whole(string(raw)); ok && n > 0 && n < 1<<40 {
+		if n, ok := whole(string(raw)); ok && n > 0 && n < endOfTime {
 			i.t = time.Unix(n, 0).UTC()
 		}
 	case jsontext.KindString:
 		if s, err := jsontext.AppendUnquote(nil, raw); err == nil {
-			if t, err := time.Parse(time.RFC3339, string(s)); err == nil {
+			if t, err := time.Parse(time.RFC3339, string(s)); err == nil && t.Unix() > 0 && t.Unix() < endOfTime {
 				i.t = t.UTC()
 			}
 		}

@@ -162,6 +162,13 @@ func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{`{"label":"ok"}`, `{"label":"spam","evidence":["a b"]}`, `{"label":"spam","LABEL":"ok"}`, `[[[[`, `{"label":"ok","score":1e999}`} {
 		f.Add([]byte(seed), "some a b text 💊")
 	}
+	for _, quote := range []string{`"e\u0301t"`, `"\ud83d\udc8a"`, `"💊"`, `"t\u0000"`, `"\ufffd"`, `"\ud83d"`, "\"\xff\"", "\"\u2028\"", `"\ufeffa"`, `""`, `null`, `1`, `["a b"]`, `"a b","a b"`, `"text","some"`} {
+		f.Add([]byte(`{"label":"spam","evidence":[`+quote+`]}`), "some a b text 💊 e\u0301te\u0301 \u2028 \ufeffa \ufffd")
+	}
+	for _, seed := range []string{"\xef\xbb\xbf{\"label\":\"ok\"}", "{\"label\":\"ok\"}\r\n", `{"label":"ok","l\u0061bel":"spam"}`, `{"label":"ok","extra":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "}",
+		`{"label":"ok","score":-0.0e-999}`, `{"label":"ok","ſcore":1}`, "{\"label\":\"ok\"}\x00", `{"label":"ok"`} {
+		f.Add([]byte(seed), "x")
+	}
 	check := testCheck(f)
 	f.Fuzz(func(t *testing.T, content []byte, text string) {
 		got, err := check.read(content, func() (batch.Text, error) { return batch.NewText(text), nil })
@@ -181,5 +188,6 @@ func FuzzAnswer(f *testing.F) {
 		if strings.Trim(got.evidence, "[],0123456789") != "" {
 			t.Fatalf("evidence is not positions: %q", got.evidence)
 		}
+		checkEvidence(t, content, text, got)
 	})
 }

@@ -21,16 +21,16 @@ const (
 )
 
 // workOf is the work that a custom id names, if it has the form of those that
-// were sent with the submission.
+// were sent with the submission; "" if it has not.
 func workOf(customID, submissionID string) (workID string, ok bool) {
-	workID, ok = strings.CutSuffix(customID, "-"+submissionID)
-	if !ok || workID == "" || len(customID) > 64 {
-		return "", false
-	}
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	}
-	return workID, strings.IndexFunc(workID, odd) < 0
+	workID, ok = strings.CutSuffix(customID, "-"+submissionID)
+	if !ok || workID == "" || len(customID) > 64 || strings.ContainsFunc(workID, odd) {
+		return "", false
+	}
+	return workID, true
 }
 
 // newLine is what is stored of every line, whatever it says.

@@ -100,6 +100,9 @@ func TestF29_BrokenDownloadIsNotTheEnd(t *testing.T) {
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nb\n\n\r\n\xEF\xBB\xBFc"), 3)
 	f.Add([]byte("\xEF\xBB\xBFabcdef\n"), 2)
+	for _, s := range []string{"", "\n", "\r\n\r\n", "\xEF\xBB", "\xEF\xBB\xBF\xEF\xBB\xBF\n", "a\u2028b\u0085c\x0bd\n", "a\x00b\n\x00", "\xff\xfe\n", strings.Repeat("x", 4096), strings.Repeat("\n", 4096)} {
+		f.Add([]byte(s), 16)
+	}
 	f.Fuzz(func(t *testing.T, in []byte, limit int) {
 		limit = 1 + max(limit, -limit, 0)%128
 		lines, err := readLines(t, iotest.HalfReader(bytes.NewReader(in)), limit)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"rollcall/batch"
@@ -274,10 +273,8 @@ func (v *recovering) readWorks(body io.Reader, submissionID string, idOf func(li
 		}
 		work := ""
 		if id, ok := idOf(line.body); ok && !line.long {
-			work, _ = strings.CutSuffix(id, "-"+submissionID)
-			if work == id {
-				work = ""
-			}
+			// Only what may have been sent: a database takes no other string for an id.
+			work, _ = workOf(id, submissionID)
 		}
 		works = append(works, work)
 	}

@@ -368,41 +368,6 @@ func TestCSVReadsWhatIsWritten(t *testing.T) {
 	})
 }
 
-func FuzzJSONL(f *testing.F) {
-	for _, s := range []string{"", "\n", head + `"id":"a","text":"x"}`, "\xef\xbb\xbf{}\r\n{", `{"a":1}{"a":1}`, head + "\"text\":\"\\ud800\xff\"}", `{"text":"\u0000"}`} {
-		f.Add([]byte(s))
-	}
-	fuzz(f, source.JSONL)
-}
-
-func FuzzCSV(f *testing.F) {
-	for _, s := range []string{"", "\n", "t,s,a,x\n", "t,s,a,\"x\n\"\r\n", "t,s,a,\"x\"y\nt,s,a,\"", ",,,\n\"\"\"\",,\r"} {
-		f.Add([]byte(s))
-	}
-	fuzz(f, source.CSV)
-}
-
-// fuzz holds that nothing panics, every line is accounted for, and the bytes
-// are all read.
-func fuzz(f *testing.F, format source.Format) {
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if format == source.CSV {
-			data = append([]byte("tenant,system,id,text\n"), data...)
-		}
-		_, c := all(t, bytes.NewReader(data), format, source.DefaultMapping(), source.Limits{LineBytes: 64})
-		if c.Bytes != int64(len(data)) {
-			t.Errorf("%d of %d bytes read", c.Bytes, len(data))
-		}
-		ends := int64(bytes.Count(data, []byte("\n")))
-		if rest := bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")); len(rest) > 0 && rest[len(rest)-1] != '\n' {
-			ends++
-		}
-		if c.Lines != ends {
-			t.Errorf("%d lines counted, %d are there", c.Lines, ends)
-		}
-	})
-}
-
 // Every line of the shared sample files is a record, refused, or blank.
 func TestSampleFiles(t *testing.T) {
 	dir := sampleData(t)

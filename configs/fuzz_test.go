@@ -64,7 +64,7 @@ var strangeYAML = []string{
 	"", "\n", "---\n", "--- \n...\n---\n", "null", "~", "[]", "{}", "\x00", "\xff\xfe#\x00", "\xef\xbb\xbf", "\xef\xbb\xbf\xef\xbb\xbfchunk: 1", "chunk: 1\r\nlease: 2m\r\n", "chunk: 1\rlease: 2m",
 	"chunk: 1\nchunk: 2", "chunk: 0x10", "chunk: 1_000", "chunk: 010", "chunk: 9223372036854775808", "chunk: 1e3", "chunk: .nan", "chunk: !!int 5", "chunk: &a 5", "chunk: *a", "chunk: \"5\"", "chunk: yes",
 	"lease: 99999999999999999999h", "lease: -1h", "lease: 1d1d", "lease: 65535d", "lease: 1e9s", "lease: ９0s", "intake: {max_line: 9223372036854775807GiB}", "intake: {max_line: 0}", "log: {level: \"\"}",
-	"database: postgres://u:" + marker + "@h/db", "database: {url: {file: " + marker + "}}", "database: host=h password=" + marker, "database: {url: " + marker + "}", "keyring: \"\\0\"", "keyring: \u2028",
+	"database: postgres://u:" + marker + "@h/db", "database: {url: {file: " + marker + "}}", "database: host=h password=" + marker, "database: postgres:u:" + marker + "@h/db", "database: PostgreSQL:/u:" + marker + "@h/db", "database: {url: " + marker + "}", "keyring: \"\\0\"", "keyring: \u2028",
 	"accounts: [[[[[[[[[[]]]]]]]]]]", strings.Repeat("[", 1000), strings.Repeat("a: {", 100), strings.Repeat("- ", 100), "accounts:\n\t- name: a", "accounts: [{name: a, name: " + marker + "}]", "a: b: c", "? [a]\n: b",
 	"schedules: [{name: n, cron: \"* * * * *\", zone: ../../etc/passwd, passes: [poll, poll]}]", "schedules: [{name: n, cron: \"@every 1ns\", passes: [" + marker + "]}]", "'" + marker, "\"\\x" + marker, "\"\\ud800\"",
 	"serve: {listen: \"[::1\"}", "serve: {listen: \":\", heartbeat: 0}", "é: 1", "ｃｈｕｎｋ: 1", "chunk\u200b: 1", "CHUNK: 1",
@@ -99,6 +99,9 @@ func checkSettings(t *testing.T, c *Config) {
 		if n <= 0 {
 			t.Errorf("%s of %d was accepted", name, n)
 		}
+	}
+	if !c.Database.IsPostgres() && strings.Contains(strings.ToLower(c.Database.Path), "postgres:") {
+		t.Error("an address, with its password, was taken for the name of a file")
 	}
 	good, refused := c.Scheduled()
 	if len(good)+len(refused) != len(c.Schedules) || (c.CheckSchedules() == nil) != (len(refused) == 0) {

@@ -225,9 +225,9 @@ func (d Database) check(fail failFunc) {
 	}
 }
 
-// keywordDSN is the other spelling of a PostgreSQL address, which would be
-// taken for a file name, password and all.
-var keywordDSN = regexp.MustCompile(`(^|[\s/])(host|user|password|dbname|port)\s*=`)
+// keywordDSN is the other spelling of a PostgreSQL address, or one without its
+// slashes, which would be taken for a file name, password and all.
+var keywordDSN = regexp.MustCompile(`(?i)(^|[\s/])((host|user|password|dbname|port)\s*=|postgres(ql)?:)`)
 
 // under is name inside dir, unless it is absolute or empty.
 func under(dir, name string) string {

@@ -47,7 +47,7 @@ func parseLocation(address string) (location, error) {
 	if path == "" {
 		return location{}, errors.New("database: is empty; name a file, or a postgres:// address")
 	}
-	if strings.Contains(path, "://") {
+	if scheme, _, _ := strings.Cut(strings.ToLower(path), ":"); strings.Contains(path, "://") || scheme == "postgres" || scheme == "postgresql" {
 		return location{}, errors.New("database: only postgres:// addresses and SQLite files are supported")
 	}
 	// The driver takes everything behind ? from the name, and decodes %.

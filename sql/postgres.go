@@ -53,10 +53,14 @@ func parsePostgres(address string) (location, error) {
 	}
 	u.RawQuery = q.Encode()
 	loc := location{dialect: postgres}
+	path := u.Path
+	if path == "" { // without it String leaves out //, and the driver would go to this machine
+		u.Path = "/"
+	}
 	if loc.config, err = pq.NewConfig(u.String()); err != nil {
 		return location{}, fmt.Errorf("database: the postgres:// address is not accepted: %w", err)
 	}
-	loc.name = fmt.Sprintf("postgres://%s%s", hostList(loc.config), u.Path)
+	loc.name = fmt.Sprintf("postgres://%s%s", hostList(loc.config), path)
 	return loc, targetSession(&loc.config)
 }
 
@@ -71,7 +75,8 @@ func splitHosts(address string) (rest *url.URL, hosts []*url.URL, err error) {
 	}
 	at := strings.LastIndex(text[:end], "@") + 1
 	rest, err = url.Parse(scheme + "://" + text[:at] + text[end:])
-	if err != nil || strings.Contains(rest.Path, "@") {
+	// A password with a /, ? or # in it ends the host early, and its rest stands behind.
+	if err != nil || strings.Contains(rest.Path, "@") || at == 0 && end > 0 && strings.Contains(text[end:], "@") {
 		return nil, nil, refused
 	}
 	if at == end {

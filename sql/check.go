@@ -40,8 +40,16 @@ var overviewRollSQL string
 //go:embed query/overview_records.sql
 var overviewRecordsSQL string
 
+// wholeLedgerReads is how many times longer than a statement a snapshot may be
+// read: the roll is called over millions of rows.
+const wholeLedgerReads = 12
+
 // read runs fn in one snapshot.
 func (s *Store) read(ctx context.Context, name string, fn func(ctx context.Context, tx *sqlx.Tx) error) error {
+	whole := s.ro
+	whole.limit *= wholeLedgerReads
+	ctx, cancel := whole.bound(ctx)
+	defer cancel()
 	inner, err := s.ro.BeginTxx(ctx, s.dialect.snapshot())
 	if err != nil {
 		return fmt.Errorf("%s: begin: %w", name, scrub(err))

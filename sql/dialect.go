@@ -176,7 +176,7 @@ func (d dialect) wholeLedger(ctx context.Context, tx *sqlx.Tx) error {
 
 // now is the database's clock on PostgreSQL, which all replicas share, and
 // this process's on SQLite, where there is no other.
-func (d dialect) now(ctx context.Context, db *sqlx.DB, local func() time.Time) (time.Time, error) {
+func (d dialect) now(ctx context.Context, db reader, local func() time.Time) (time.Time, error) {
 	if d != postgres {
 		return local().UTC(), nil
 	}

@@ -4,16 +4,9 @@ import (
 	"context"
 	stdsql "database/sql"
 	"net"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 )
-
-// WithCutAfter sets how long a cancelled call waits for the server's answer.
-func (o Options) WithCutAfter(d time.Duration) Options {
-	o.cutAfter = d
-	return o
-}
 
 // WithFileSystem makes every path lie on this file system. It sees the paths
 // that are asked for.

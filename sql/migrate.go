@@ -108,6 +108,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	for _, src := range p.ListSources() {
 		want = max(want, src.Version)
 	}
+	ctx, cancel := s.ro.bound(ctx)
+	defer cancel()
 	have, err := p.GetDBVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("check schema of %s: %w", s.name, scrub(err))

@@ -164,7 +164,7 @@ func connectorFor(cfg pq.Config, opts Options) (*connector, error) {
 		return nil, err
 	}
 	inner.Dialer(newDialer())
-	c := &connector{Connector: inner, settings: startSettings(cfg), notice: opts.Notice, cutAfter: opts.cutAfter}
+	c := &connector{Connector: inner, settings: startSettings(cfg), notice: opts.Notice, cutAfter: opts.CutAfter}
 	if c.notice == nil {
 		c.notice = func(string) {}
 	}

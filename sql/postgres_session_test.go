@@ -68,7 +68,7 @@ func behindRelay(t *testing.T, opts sql.Options) (*sqltest.Ledger, *sqltest.Rela
 // TestF46HungServerDoesNotHoldACall: the driver asks a server to cancel and then
 // waits for its answer, which never comes.
 func TestF46HungServerDoesNotHoldACall(t *testing.T) {
-	l, relay := behindRelay(t, sql.Options{TransactionLimit: 300 * time.Millisecond}.WithCutAfter(200*time.Millisecond))
+	l, relay := behindRelay(t, sql.Options{TransactionLimit: 300 * time.Millisecond, CutAfter: 200 * time.Millisecond})
 	relay.Freeze()
 	err := within(t, time.Minute, func() error { return pauseNow(t, l.Store, "all") })
 	if err == nil || errors.Is(err, reconcile.ErrUnknownCommit) {
@@ -95,7 +95,7 @@ func TestF46HungServerAtCommit(t *testing.T) {
 		}
 		return commit()
 	}
-	l, r := behindRelay(t, sql.Options{TransactionLimit: 500 * time.Millisecond, Commit: hook}.WithCutAfter(200*time.Millisecond))
+	l, r := behindRelay(t, sql.Options{TransactionLimit: 500 * time.Millisecond, Commit: hook, CutAfter: 200 * time.Millisecond})
 	relay, freeze = r, true
 	err := within(t, time.Minute, func() error { return pauseNow(t, l.Store, "all") })
 	if !errors.Is(err, reconcile.ErrUnknownCommit) {
@@ -108,13 +108,13 @@ func TestF46HungServerAtCommit(t *testing.T) {
 func TestF46ServerEndsTransactionOfAStoppedProcess(t *testing.T) {
 	var relay *sqltest.Relay
 	freeze, stopped := false, make(chan struct{})
-	l, r := behindRelay(t, sql.Options{TransactionLimit: 2 * time.Second, Commit: func(_ string, commit func() error) error {
+	l, r := behindRelay(t, sql.Options{TransactionLimit: 2 * time.Second, CutAfter: time.Minute, Commit: func(_ string, commit func() error) error {
 		if freeze {
 			relay.Freeze()
 			close(stopped)
 		}
 		return commit()
-	}}.WithCutAfter(time.Minute))
+	}})
 	relay, freeze = r, true
 	failed := make(chan error, 1)
 	go func() { failed <- pauseNow(t, l.Store, "all") }()

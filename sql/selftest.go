@@ -53,6 +53,8 @@ func (s *Store) SelfTest(ctx context.Context) error {
 	if s.dialect != postgres {
 		return nil
 	}
+	ctx, cancel := s.ro.bound(ctx)
+	defer cancel()
 	for _, test := range []func(ctx context.Context, db *sqlx.DB) error{testServer, s.testSettings, testTransactions, testAnswers} {
 		err := test(ctx, s.db)
 		if errors.Is(err, errNoAnswer) {

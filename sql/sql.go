@@ -53,6 +53,10 @@ type Options struct {
 	// TransactionLimit bounds a write transaction, with its COMMIT; 0 means 2
 	// minutes, which is generous: a chunk of 2,000 rows takes well under a second.
 	TransactionLimit time.Duration
+	// ReadLimit bounds a statement that reads from PostgreSQL, since the server, or
+	// what is before it, may never answer; 0 means 5 minutes. What reads the whole
+	// ledger may take twelve times as long.
+	ReadLimit time.Duration
 	// MaxConns is how many connections to PostgreSQL are open at once; 0 means 8,
 	// and 2 are the least.
 	MaxConns int
@@ -60,9 +64,11 @@ type Options struct {
 	// minutes, which are also the most: after a fail-over one may still lead to
 	// the old primary.
 	MaxConnLifetime time.Duration
+	// CutAfter is how long a call of PostgreSQL that was given up may still wait for
+	// the server's answer, before its connection is closed; 0 means 15 seconds.
+	CutAfter time.Duration
 
-	cutAfter   time.Duration // after which a cancelled call is cut off; 0 means 15 seconds
-	fileSystem statfs        // in place of asking the system
+	fileSystem statfs // in place of asking the system
 }
 
 // withDefaults fills in what was left out.
@@ -76,9 +82,10 @@ func (o Options) withDefaults() Options {
 		o.Rand = rand.Reader
 	}
 	o.TransactionLimit = cmp.Or(o.TransactionLimit, 2*time.Minute)
+	o.ReadLimit = cmp.Or(o.ReadLimit, 5*time.Minute)
 	o.MaxConns = max(cmp.Or(o.MaxConns, 8), 2)
 	o.MaxConnLifetime = min(cmp.Or(o.MaxConnLifetime, 5*time.Minute), 5*time.Minute)
-	o.cutAfter = cmp.Or(o.cutAfter, 15*time.Second)
+	o.CutAfter = cmp.Or(o.CutAfter, 15*time.Second)
 	return o
 }
 
@@ -88,7 +95,7 @@ type Store struct {
 	name    string
 	path    string
 	db      *sqlx.DB // for writing
-	ro      *sqlx.DB // for reading
+	ro      reader
 	opts    Options
 	// settings are those that the address asks the server for.
 	settings []string
@@ -112,7 +119,12 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dialect: loc.dialect, name: loc.name, path: loc.path, db: write, ro: read, opts: opts, settings: startSettings(loc.config)}
+	s := &Store{dialect: loc.dialect, name: loc.name, path: loc.path, db: write, ro: reader{DB: read}, opts: opts, settings: startSettings(loc.config)}
+	if s.dialect == postgres {
+		s.ro.limit = opts.ReadLimit
+	}
+	ctx, cancel := s.ro.bound(ctx)
+	defer cancel()
 	if err := s.db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", loc.name, scrub(err)), s.Close())
 	}
@@ -122,10 +134,39 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 // Close closes the connections. It may be called twice.
 func (s *Store) Close() error {
 	err := s.db.Close()
-	if s.ro != s.db {
+	if s.ro.DB != s.db {
 		err = errors.Join(err, s.ro.Close())
 	}
 	return err
+}
+
+// reader is the pool for reading. Each read ends in time: a connection that died
+// in silence would hold a pass, and the lease that it keeps, for ever.
+type reader struct {
+	*sqlx.DB
+	limit time.Duration // 0 for none
+}
+
+// bound is ctx with the limit of one statement.
+func (r reader) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, r.limit)
+}
+
+// GetContext is sqlx's, bounded.
+func (r reader) GetContext(ctx context.Context, dest any, query string, args ...any) error {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	return r.DB.GetContext(ctx, dest, query, args...)
+}
+
+// SelectContext is sqlx's, bounded.
+func (r reader) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	return r.DB.SelectContext(ctx, dest, query, args...)
 }
 
 // Name is the database's address without its password.

@@ -4,39 +4,46 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
-// Relay passes TCP connections on to a server until a test freezes them: then
-// nothing arrives any more in either direction, and nothing is closed, as with
-// a server that hangs or a network that swallows packets.
+// Relay passes TCP connections on to a server until a test does to them what
+// networks and servers do. Freeze holds all of them: nothing arrives any more in
+// either direction, and nothing is closed, as with a server that hangs. Cut has a
+// Fault strike one connection, at one byte of one request or of its answer.
 type Relay struct {
 	listener net.Listener
 	to       string
+	protocol Protocol      // nil: bytes are passed on as they come, and nothing can be cut
+	ended    chan struct{} // closed at the end of the test
 
 	mu    sync.Mutex
 	flows chan struct{} // closed while data passes
 	conns []net.Conn
+	cut   *Cut // that waits for its request
 }
 
 // NewRelay starts a relay to an address such as "127.0.0.1:5432". It ends with the test.
 func NewRelay(t testing.TB, to string) *Relay {
 	t.Helper()
+	return NewCutter(t, to, nil)
+}
+
+// NewCutter is NewRelay for connections that speak a protocol, so that they can be cut.
+func NewCutter(t testing.TB, to string, p Protocol) *Relay {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Relay{listener: l, to: to, flows: make(chan struct{})}
+	r := &Relay{listener: l, to: to, protocol: p, flows: make(chan struct{}), ended: make(chan struct{})}
 	close(r.flows)
 	var running sync.WaitGroup
 	running.Go(func() { r.accept(&running) })
 	t.Cleanup(func() {
 		_ = l.Close()
-		r.Thaw()
-		r.mu.Lock()
-		for _, c := range r.conns {
-			_ = c.Close()
-		}
-		r.mu.Unlock()
+		close(r.ended)
+		r.CloseAll()
 		running.Wait()
 	})
 	return r
@@ -66,10 +73,28 @@ func (r *Relay) Thaw() {
 	}
 }
 
-func (r *Relay) passing() <-chan struct{} {
+// CloseAll closes all connections that are open, so that whoever waits on one
+// waits no longer.
+func (r *Relay) CloseAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.flows
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
+	r.conns = nil
+}
+
+// flowing waits until data passes, and says whether the test goes on.
+func (r *Relay) flowing() bool {
+	r.mu.Lock()
+	flows := r.flows
+	r.mu.Unlock()
+	select {
+	case <-flows:
+		return true
+	case <-r.ended:
+		return false
+	}
 }
 
 func (r *Relay) accept(running *sync.WaitGroup) {
@@ -86,25 +111,150 @@ func (r *Relay) accept(running *sync.WaitGroup) {
 		r.mu.Lock()
 		r.conns = append(r.conns, client, server)
 		r.mu.Unlock()
-		running.Go(func() { r.pass(server, client) })
-		running.Go(func() { r.pass(client, server) })
+		l := &link{relay: r, client: client.(*net.TCPConn), server: server.(*net.TCPConn)}
+		if r.protocol != nil {
+			l.framer = r.protocol()
+		}
+		running.Go(func() { l.pass(l.client, l.server, l.requests) })
+		running.Go(func() { l.pass(l.server, l.client, l.answers) })
 	}
 }
 
-// pass copies until one side closes.
-func (r *Relay) pass(to, from net.Conn) {
-	defer to.Close()
+// link is one connection through a relay.
+type link struct {
+	relay          *Relay
+	client, server *net.TCPConn
+	framer         Framer // nil without a protocol
+
+	answering sync.Mutex // held while anything of an answer is handed on
+
+	mu     sync.Mutex
+	cut    *Cut // whose answer is awaited
+	struck Fault
+	slow   int // bytes that are still to come slowly
+}
+
+// pass hands on what arrives from one side until it ends. hand is given all
+// that was not handed on yet and returns what is to wait for more.
+func (l *link) pass(from, to *net.TCPConn, hand func(pending []byte, end bool) (kept []byte)) {
+	var pending []byte
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		<-r.passing()
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
+		switch l.fault() {
+		case FaultStall:
+			<-l.relay.ended
+			return
+		case FaultClose: // nobody reads any more
+			_ = from.Close()
+			return
+		}
+		pending = hand(append(pending, buffer[:n]...), err != nil)
+		switch l.fault() {
+		case FaultStall, FaultClose:
+			continue
 		}
 		if err != nil {
+			_ = to.Close()
 			return
 		}
 	}
+}
+
+// send hands bytes on, at the pace of the connection. It does nothing once a
+// fault has ended that.
+func (l *link) send(to *net.TCPConn, b []byte) {
+	for len(b) > 0 && l.relay.flowing() {
+		n, pause := l.pace(len(b))
+		if n == 0 {
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+		b = b[n:]
+		select {
+		case <-time.After(pause):
+		case <-l.relay.ended:
+		}
+	}
+}
+
+// requests hands on what the client sends, request by request.
+func (l *link) requests(pending []byte, end bool) (kept []byte) {
+	if l.framer == nil {
+		l.send(l.server, pending)
+		return nil
+	}
+	for {
+		head, whole := l.framer.Request(pending)
+		if whole == 0 {
+			break
+		}
+		l.request(pending[:whole], head)
+		pending = pending[whole:]
+	}
+	if end {
+		l.send(l.server, pending)
+	}
+	return pending
+}
+
+func (l *link) request(b []byte, head int) {
+	cut := l.relay.take(b)
+	if cut != nil && cut.Place.ofAnswer() {
+		l.mu.Lock()
+		l.cut = cut
+		l.mu.Unlock()
+		cut = nil
+	}
+	if cut != nil && cut.Place == BehindRequest { // and not behind the answer, which may be quick
+		l.answering.Lock()
+		defer l.answering.Unlock()
+	}
+	l.sendCut(l.server, b, head, cut)
+}
+
+// answers hands on what the server sends; an answer that is to be cut when all
+// of it is there.
+func (l *link) answers(pending []byte, end bool) (kept []byte) {
+	l.answering.Lock()
+	defer l.answering.Unlock()
+	l.mu.Lock()
+	cut := l.cut
+	l.mu.Unlock()
+	if cut == nil {
+		l.send(l.client, pending)
+		return nil
+	}
+	head, whole := l.framer.Answer(pending)
+	if cut.Place == BeforeAnswer && len(pending) > 0 {
+		whole = len(pending) // its first bytes tell that the server has acted
+	}
+	if whole == 0 && !end {
+		return pending
+	}
+	l.mu.Lock()
+	l.cut = nil
+	l.mu.Unlock()
+	l.sendCut(l.client, pending[:whole], head, cut)
+	l.send(l.client, pending[whole:])
+	return nil
+}
+
+// sendCut hands on a message, and has the fault strike within it.
+func (l *link) sendCut(to *net.TCPConn, b []byte, head int, cut *Cut) {
+	if cut == nil {
+		l.send(to, b)
+		return
+	}
+	at, ok := cut.offset(head, len(b))
+	if !ok {
+		l.send(to, b)
+		return
+	}
+	cut.struck.Store(true)
+	l.send(to, b[:at])
+	l.strike(cut)
+	l.send(to, b[at:])
 }

@@ -116,9 +116,24 @@ func FuzzParseAndNext(f *testing.F) {
 	for _, expression := range []string{"TZ=UTC", "CRON_TZ=", "TZ=0", "TZ= ", "*/99 * * * *", "@every -1s", "1-/2 * * * *", "- - - - -", "/ / / / /", ", , , , ,", "@", "*-*/* * * * *"} {
 		f.Add(expression, "", int64(-1<<62), int64(999999999))
 	}
+	for _, expression := range []string{"", " ", "* * * * *\x00", "*\u00a0*\u2003* * *", "＊ * * * *", "٠ ١ * * *", "\xff * * * *", "0 0 * * MON#2", "0 0 L * *", "0 0 29 2 *", "0 0 31 4,6,9,11 *", "0 0 30 2 0", "59 23 31 12 6",
+		"4294967296 * * * *", "-1 * * * *", "0-59/60 * * * *", "0/0 * * * *", "1-0 * * * *", "0-99999999999999999999 * * * *", "0,0,0 0 * * *", "JAN * * * *", "0 0 * JAN-DEC SUN-SAT", "? ? ? ? ?",
+		"@every", "@every 0s", "@every 1ns", "@every 8785h", "@every 9999999999h", "@every 1s 1s", "@every 1.5s", "@daily @daily", "@DAILY", "@reboot", "0 0 * * *\n0 0 * * *", strings.Repeat("0,", 5000) + "0 0 * * *", strings.Repeat("* ", 5000)} {
+		for _, zone := range []string{"", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia", "../UTC", "Europe/Berlin\x00", "\xff"} {
+			f.Add(expression, zone, int64(1.79e9), int64(-1))
+		}
+	}
+	f.Add("0 0 * * *", "Asia/Kathmandu", int64(253402300799), int64(0))
+	f.Add("0 0 1 1 *", "Africa/Monrovia", int64(-62135596800), int64(0))
 	f.Add("*/10 1 1 5 *", "Africa/Cairo", int64(-3e8), int64(1))
 	f.Add("0 0 31 12 *", "Pacific/Kiritimati", int64(788e6), int64(1))
 	f.Fuzz(func(t *testing.T, expression, zone string, seconds, nanoseconds int64) {
+		began := time.Now()
+		defer func() {
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("%d bytes took %v", len(expression), took)
+			}
+		}()
 		s, err := Parse(expression, zone)
 		if (s == nil) != (err != nil) {
 			t.Fatal(s, err)
@@ -126,11 +141,16 @@ func FuzzParseAndNext(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if written, ok := strings.CutSuffix(s.String(), " in "+s.zone.String()); ok || s.every > 0 {
+			if again, err := Parse(written, zone); err != nil || again.String() != s.String() || !again.Next(time.Unix(seconds, 0)).Equal(s.Next(time.Unix(seconds, 0))) {
+				t.Fatalf("%q is told as %s, which is another schedule: %v", expression, s, err)
+			}
+		}
 		start := time.Unix(seconds, nanoseconds%1e9)
 		at := start
 		for range 4 {
 			next := s.Next(at)
-			if next.IsZero() {
+			if next.IsZero() || next.After(lastInstant) {
 				return
 			}
 			if !next.After(at) || !s.Next(next.Add(-1)).Equal(next) {

@@ -3,60 +3,250 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
-	"time"
 
 	"rollcall/batch/sandbox"
-	"rollcall/reconcile"
 	"rollcall/reconcile/crashpoint"
 	"rollcall/sql/sqltest"
 )
 
 const (
-	crashReports = 6
-	crashLimit   = 2 * time.Minute // of one command; it ends long before
+	crashJobs    = 3
+	crashReports = 3 * crashJobs // a job takes three, in two chunks
 )
 
-// crashing is a deployment whose commands are processes of their own, over a
-// sandbox that outlives them.
-type crashing struct{ *operator }
+// crashKind is a kind of provider, by what it tells of what it was asked for.
+type crashKind struct {
+	name   string
+	start  func(c *crashing)
+	points []string          // that are passed on the way of a report
+	faults map[string]string // by point: a fault, once, that makes work for it
+}
 
-func newCrashing(t *testing.T, database string) *crashing {
+var crashKinds = []crashKind{
+	{"listing", (*crashing).overSandbox, crashpoint.Points(), stimuli},
+}
+
+// manner is at which hits of a point processes are killed, one after the other.
+type manner string
+
+const (
+	atFirst  manner = "first"
+	atSecond manner = "second"
+	atLast   manner = "last"
+	atTwo    manner = "twice" // two processes in a row
+	atLater  manner = "later" // the first one by the crash whose recovery passes the point
+)
+
+// before are crashes whose recovery passes a point.
+var before = map[string]string{
+	crashpoint.ResolveFound: crashpoint.SubmitCreated, crashpoint.ResolveAccepted: crashpoint.SubmitCreated,
+	crashpoint.ResolveFenced: crashpoint.SubmitFileNoted, crashpoint.ResolveAbsent: crashpoint.SubmitFileNoted,
+	crashpoint.SweepNoted: crashpoint.SubmitUploaded, crashpoint.SweepDeleted: crashpoint.SubmitUploaded,
+}
+
+// aftermath says whether the recovery of a crash at the last hit of a point
+// passes the point again.
+type aftermath struct {
+	again bool
+	why   string
+}
+
+var aftermaths = map[string]aftermath{
+	crashpoint.IntakeAccepted:    {true, "the file is read again from its first line"},
+	crashpoint.CollectPlanned:    {false, "what is left makes the last job ready"},
+	crashpoint.CollectReady:      {false, "every work is in a job"},
+	crashpoint.SubmitIntent:      {true, "the submission is closed as unsent, and its job gets another"},
+	crashpoint.SubmitUploaded:    {true, "the submission is closed as unsent, and its job gets another"},
+	crashpoint.SubmitFileNoted:   {true, "the provider is shown to have no job, and the job is sent again"},
+	crashpoint.SubmitCreated:     {false, "the provider's job is found, so none is asked for"},
+	crashpoint.SubmitAccepted:    {false, "every job is at the provider"},
+	crashpoint.ResolveFound:      {true, "the list is read again"},
+	crashpoint.ResolveAccepted:   {false, "every submission has its outcome"},
+	crashpoint.ResolveFenced:     {true, "the file is deleted again"},
+	crashpoint.ResolveAbsent:     {false, "every submission has its outcome"},
+	crashpoint.PollClaimed:       {true, "the job is asked about at its next poll"},
+	crashpoint.PollAnswered:      {true, "the job is asked about at its next poll"},
+	crashpoint.PollEnded:         {false, "every job has ended"},
+	crashpoint.ConsumeStaged:     {true, "a set that is not whole is read again from its first byte"},
+	crashpoint.ConsumeWhole:      {false, "every set is whole"},
+	crashpoint.ConsumeJudged:     {true, "the job is not finished, so its members are gone through again"},
+	crashpoint.ConsumeFinished:   {false, "every job is consumed"},
+	crashpoint.ApplyRecorded:     {true, "apply ends with a look that finds nothing, which passes the point as well"},
+	crashpoint.SweepNoted:        {false, "what is on record is not noted again"},
+	crashpoint.SweepDeleted:      {false, "what is gone is in no list"},
+	crashpoint.CheckFindingsOpen: {true, "the roll is called again from the first invariant"},
+}
+
+// crashCase is one deployment whose processes are killed.
+type crashCase struct {
+	kind     *crashKind
+	database string
+	point    string
+	manner   manner
+}
+
+func (k crashCase) String() string {
+	return fmt.Sprintf("%s/%s/%s/%s", k.kind.name, k.database, k.point, k.manner)
+}
+
+// fault makes work for the point in every job, in place of a crash that does.
+func (k crashCase) fault() string {
+	if k.manner == atLater {
+		return ""
+	}
+	return strings.Replace(k.kind.faults[k.point], "times=1", fmt.Sprint("times=", crashJobs), 1)
+}
+
+// crashes are the hits at which processes are killed; the last one of the point
+// in a process that lives is given.
+func (k crashCase) crashes(last int) []string {
+	first, end := k.point+":1", fmt.Sprint(k.point, ":", last)
+	switch k.manner {
+	case atSecond:
+		return []string{k.point + ":2"}
+	case atLast:
+		return []string{end}
+	case atTwo:
+		if aftermaths[k.point].again {
+			return []string{end, first} // the second one recovers the very same
+		}
+		return []string{first, first}
+	case atLater:
+		return []string{before[k.point] + ":1", first}
+	}
+	return []string{first}
+}
+
+// crashCases are all of them.
+func crashCases() (cases []crashCase) {
+	for i := range crashKinds {
+		for _, database := range sqltest.Databases {
+			for _, point := range crashKinds[i].points {
+				for _, m := range []manner{atFirst, atSecond, atLast, atTwo, atLater} {
+					if _, ok := before[point]; ok || m != atLater {
+						cases = append(cases, crashCase{&crashKinds[i], database, point, m})
+					}
+				}
+			}
+		}
+	}
+	return cases
+}
+
+// sample is one case for each point of each kind, by chance.
+func sample(cases []crashCase, random *rand.Rand) (some []crashCase) {
+	seen := map[string]bool{}
+	for _, i := range random.Perm(len(cases)) {
+		k := cases[i]
+		if key := k.kind.name + k.point; !seen[key] {
+			seen[key] = true
+			some = append(some, k)
+		}
+	}
+	return some
+}
+
+// alive is how often each point is passed by processes that nobody kills: by kind,
+// database and fault, then by point. Whoever needs it first lives through it.
+type alive struct {
+	mu   sync.Mutex
+	hits map[string]func() map[string]int
+}
+
+func (a *alive) of(t *testing.T, k crashCase) map[string]int {
 	t.Helper()
-	c := &crashing{operator: &operator{t: t, dir: t.TempDir()}}
-	c.startBox()
-	c.must(exitDone, "init", "--sandbox", "http://"+c.box.address+"/v1", c.dir)
+	key := fmt.Sprint(k.kind.name, k.database, k.fault())
+	a.mu.Lock()
+	if a.hits[key] == nil {
+		a.hits[key] = sync.OnceValue(func() map[string]int {
+			c := newCrashing(t, k)
+			c.live()
+			c.verify()
+			return c.most
+		})
+	}
+	hits := a.hits[key]
+	a.mu.Unlock()
+	return hits()
+}
+
+// TestCrashAtEveryPoint kills rollcall at every named point: at its first, second
+// and last hit, twice in a row, and in the recovery of another crash, over both
+// databases. It is run again then, until nothing is left to do.
+//
+// Without ROLLCALL_TEST_LONG=1 it takes one of these for each point, by chance;
+// ROLLCALL_TEST_SEED takes the same ones again.
+func TestCrashAtEveryPoint(t *testing.T) {
+	cases := crashCases()
+	if os.Getenv("ROLLCALL_TEST_LONG") == "" {
+		seed := chaosSeed(t)
+		t.Logf("ROLLCALL_TEST_SEED=%d", seed)
+		cases = sample(cases, rand.New(rand.NewPCG(seed, 0)))
+	}
+	unharmed := alive{hits: map[string]func() map[string]int{}}
+	for _, k := range cases {
+		t.Run(k.String(), func(t *testing.T) { t.Parallel(); k.run(t, unharmed.of(t, k)[k.point]) })
+	}
+}
+
+// run kills as the case says.
+func (k crashCase) run(t *testing.T, last int) {
+	if k.manner != atLater && last < 3 {
+		t.Fatalf("a process that lives passes %s %d times: its first, second and last hit are not three", k.point, last)
+	}
+	c := newCrashing(t, k)
+	c.live(k.crashes(last)...)
+	after := aftermaths[k.point]
+	if passed := c.sinceCrash[k.point]; k.manner == atLast && passed > 0 != after.again {
+		t.Errorf("after a crash at its last hit, %s is passed %d times, but: %s", k.point, passed, after.why)
+	}
+	c.verify()
+}
+
+// crashing is a deployment whose commands are processes of their own, over a
+// provider that outlives them.
+type crashing struct {
+	*operator
+	crashCase
+	most       map[string]int // by point: its hits in the process with most of them
+	sinceCrash map[string]int // and in all processes since the last one that was killed
+}
+
+func newCrashing(t *testing.T, k crashCase) *crashing {
+	t.Helper()
+	c := &crashing{operator: &operator{t: t, dir: t.TempDir()}, crashCase: k, most: map[string]int{}, sinceCrash: map[string]int{}}
+	k.kind.start(c)
 	c.resolveSoon()
-	c.edit("rollcall.yaml", "send_within: 300ms", "send_within: 300ms\n  unsent_margin: 200ms", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms", "first: 1s", "first: 10ms", "max: 5s", "max: 50ms",
-		"jobs:\n", "lease: 50ms\nchunk: 2\njobs:\n  max_items: 3\n")
-	if database == "postgres" {
+	c.edit("rollcall.yaml", "send_within: 300ms", "send_within: 1s\n  unsent_margin: 200ms", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms",
+		"first: 1s", "first: 10ms", "max: 5s", "max: 50ms", "jobs:\n", "log: {level: trace}\nlease: 50ms\nchunk: 2\njobs:\n  max_items: 3\n  per_run: 100\n")
+	if k.database == "postgres" {
 		// Not from the environment, which runs in parallel would share.
-		c.file("database.url", sqltest.Address(t, database)+"\n")
+		c.file("database.url", sqltest.Migrated(t, k.database)+"\n")
 		c.edit("rollcall.yaml", "database: rollcall.db", "database: {url: {file: database.url}}")
 		c.must(exitDone, "migrate")
 	}
 	c.must(exitDone, "policy", "approve", "patient-community", "--reason", "a test")
-	var lines strings.Builder
-	for i := range crashReports {
-		fmt.Fprintf(&lines, `{"tenant":"acme-health","system":"forum","id":"c-%d","text":"Post %d: the nurse was kind."}`+"\n", i, i)
+	c.file("reports.jsonl", markedReports(crashReports))
+	if f := k.fault(); f != "" {
+		c.misbehave(f)
 	}
-	c.file("reports.jsonl", lines.String())
 	return c
 }
 
-func (c *crashing) startBox() {
+// overSandbox starts a deployment over a sandbox whose jobs end as soon as they
+// are asked about: so how often a point is passed does not depend on the time.
+func (c *crashing) overSandbox() {
 	c.t.Helper()
+	atOnce := sandbox.Latencies{Validating: 1, Running: 1, Finalizing: 1, Cancelling: 1}
 	var err error
-	if c.box, err = startSandbox("127.0.0.1:0", sandbox.Options{Dir: filepath.Join(c.dir, "sandbox"), Speed: 600, Seed: 1, Log: quiet}); err != nil {
+	if c.box, err = startSandbox("127.0.0.1:0", sandbox.Options{Dir: filepath.Join(c.dir, "sandbox"), Speed: 600, Seed: 1, Latencies: atOnce, Log: quiet}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {
@@ -64,52 +254,20 @@ func (c *crashing) startBox() {
 			c.t.Error(err)
 		}
 	})
+	c.must(exitDone, "init", "--sandbox", "http://"+c.box.address+"/v1", c.dir)
 }
 
-// process runs a command as a process, which is told where to crash.
-func (c *crashing) process(crash string, args ...string) (killed bool, code int, out string) {
-	c.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), crashLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, self, append([]string{"-c", filepath.Join(c.dir, "rollcall.yaml")}, args...)...)
-	cmd.Env = append(os.Environ(), beMain+"=1", "ROLLCALL_CRASH="+crash)
-	var all bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &all, &all
-	var exit *exec.ExitError
-	if err = cmd.Run(); err != nil && !errors.As(err, &exit) {
-		c.t.Fatal(err)
-	}
-	if ctx.Err() != nil {
-		c.t.Fatalf("rollcall %v does not end: %s", args, all.String())
-	}
-	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return status.Signaled() && status.Signal() == syscall.SIGKILL, cmd.ProcessState.ExitCode(), all.String()
-}
-
-// live takes the reports in and runs until idle. A command that is killed on the
-// way is run again, with the next of the crashes. Nothing is left for an operator
-// at the end.
+// live takes the reports in, sends them, and runs until idle. A command that is
+// killed on the way is run again, with the next of the crashes.
 func (c *crashing) live(crashes ...string) {
 	c.t.Helper()
-	for _, args := range [][]string{{"intake", filepath.Join(c.dir, "reports.jsonl")}, {"run", "--until-idle"}} {
-		for {
-			crash := ""
-			if len(crashes) > 0 {
-				crash = crashes[0]
-			}
-			killed, exit, out := c.process(crash, args...)
-			if killed {
-				crashes = crashes[1:]
-				continue
-			}
-			if exit != exitDone {
-				c.t.Fatalf("rollcall %v ends with exit code %d: %s", args, exit, out)
-			}
-			break
+	for _, args := range [][]string{{"intake", filepath.Join(c.dir, "reports.jsonl")}, {"run", "collect", "submit"}, {"run", "--until-idle"}} {
+		if args[1] == "--until-idle" {
+			// All jobs are under way. From here on they are taken one in a run, so
+			// that the number of runs does not depend on the time either.
+			c.edit("rollcall.yaml", "per_run: 100", "per_run: 1")
+		}
+		for c.killed(&crashes, args) {
 		}
 	}
 	if len(crashes) > 0 {
@@ -117,63 +275,49 @@ func (c *crashing) live(crashes ...string) {
 	}
 }
 
-// verify holds that nothing was sent twice, nothing is lost, nothing is open, and
-// no file is left at the provider that no job uses.
-func (c *crashing) verify() {
+// killed runs a command that is to crash at the next of the crashes, and says
+// whether it did.
+func (c *crashing) killed(crashes *[]string, args []string) bool {
 	c.t.Helper()
-	c.must(exitDone, "run", "sweep")
-	c.must(exitDone, "run", "sweep") // what a first one cancelled has ended
-	load := asJSON[reconcile.Workload](c.operator, exitDone, "run", "--dry-run")
-	check := asJSON[reconcile.CheckReport](c.operator, exitDone, "check")
-	books, err := c.box.Books()
-	if err != nil {
+	crash, counts := "", filepath.Join(c.t.TempDir(), "hits")
+	if len(*crashes) > 0 {
+		crash = (*crashes)[0]
+	}
+	p := c.process([]string{"ROLLCALL_CRASH=" + crash, "ROLLCALL_CRASH_COUNT=" + counts}, args...)
+	switch {
+	case p.killed:
+		*crashes = (*crashes)[1:]
+		clear(c.sinceCrash)
+		return true
+	case p.code != exitDone:
+		c.t.Fatalf("rollcall %v ends with exit code %d: %s%s", args, p.code, p.out, p.err)
+	}
+	c.noteHits(counts)
+	return false
+}
+
+// noteHits adds up what a process has counted.
+func (c *crashing) noteHits(file string) {
+	c.t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) { // none was hit
 		c.t.Fatal(err)
 	}
-	if roll := check.Roll; roll.Accepted != crashReports || roll.Authoritative != crashReports || load.Open > 0 || load.Next != nil {
-		c.t.Errorf("the roll: %+v, %d open submissions", roll, load.Open)
+	hits := map[string]int{}
+	for point := range strings.Lines(string(raw)) {
+		hits[strings.TrimSpace(point)]++
 	}
-	if books.Works.InMoreThanOneJob != 0 || books.Works.RepeatedInOneJob != 0 || books.Works.Distinct != crashReports {
-		c.t.Errorf("the sandbox's books: %+v", books.Works)
+	for point, n := range hits {
+		c.most[point] = max(c.most[point], n)
+		c.sinceCrash[point] += n
 	}
-	for _, f := range books.FilesNow {
-		if len(f.Jobs) == 0 {
-			c.t.Errorf("file %s %s is there, and no job uses it", f.ID, f.Name)
-		}
-	}
-	c.t.Logf("%d jobs at the provider, %d asked for", books.AcceptedJobs, books.Requests["create"])
 }
 
-// before are crashes that make the work of a later pass.
-var before = map[string]string{
-	crashpoint.ResolveFound: crashpoint.SubmitCreated, crashpoint.ResolveAccepted: crashpoint.SubmitCreated,
-	crashpoint.ResolveFenced: crashpoint.SubmitFileNoted, crashpoint.ResolveAbsent: crashpoint.SubmitFileNoted,
-	crashpoint.SweepNoted: crashpoint.SubmitUploaded, crashpoint.SweepDeleted: crashpoint.SubmitUploaded,
-}
-
-// TestCrashAtEveryPoint kills rollcall at every named point and runs it again.
-// Without ROLLCALL_TEST_LONG=1 it does so at the first hit, and on SQLite only.
-func TestCrashAtEveryPoint(t *testing.T) {
-	databases, hits := []string{"sqlite"}, 1
-	if os.Getenv("ROLLCALL_TEST_LONG") != "" {
-		databases, hits = sqltest.Databases, 2
-	}
-	for _, database := range databases {
-		for _, point := range crashpoint.Points() {
-			for hit := 1; hit <= hits; hit++ {
-				crashes := []string{fmt.Sprintf("%s:%d", point, hit)}
-				if first, ok := before[point]; ok {
-					if hit > 1 {
-						continue // there is one uncertain submission
-					}
-					crashes = append([]string{first}, crashes...)
-				}
-				t.Run(database+"/"+crashes[len(crashes)-1], func(t *testing.T) {
-					t.Parallel()
-					c := newCrashing(t, database)
-					c.live(crashes...)
-					c.verify()
-				})
-			}
-		}
+// verify holds that nothing was sent twice, lost, or left behind.
+func (c *crashing) verify() {
+	c.t.Helper()
+	c.wantWhole(crashReports)
+	if c.database == "sqlite" {
+		wantSoundFile(c.t, filepath.Join(c.dir, "rollcall.db"))
 	}
 }

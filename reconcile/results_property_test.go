@@ -90,7 +90,7 @@ func (x *resultTest) finish(rt *rapid.T, first, members int, lines []said) finis
 	braked := x.release()
 	return finished{
 		Braked: braked,
-		Items: x.strings("SELECT COALESCE(outcome, '-') || ' ' || code FROM items WHERE job_id = $1 ORDER BY position", j.id),
+		Items:  x.strings("SELECT COALESCE(outcome, '-') || ' ' || code FROM items WHERE job_id = $1 ORDER BY position", j.id),
 		Lines: x.strings(`SELECT COALESCE(CAST(i.position AS TEXT), '-') || ' ' || l.disposition || ' ' || l.outcome || ' ' || l.code || ' ' || CAST(COUNT(*) AS TEXT) FROM result_lines l
 			LEFT JOIN items i ON i.job_id = l.job_id AND i.work_id = l.work_id WHERE l.job_id = $1 GROUP BY i.position, l.disposition, l.outcome, l.code ORDER BY 1`, j.id),
 		Works: x.strings(`SELECT w.stage || ' ' || COALESCE(w.reason, '') || ' ' || CAST(w.eligible_us > $2 AS INTEGER) FROM works w JOIN items i ON i.work_id = w.work_id

@@ -135,7 +135,7 @@ func (s *Store) listFindings(ctx context.Context, query string, limit int) ([]re
 func (s *Store) ResolveFinding(ctx context.Context, now time.Time, id, actor, reason string) error {
 	return s.write(ctx, "resolve finding", func(ctx context.Context, t *tx) error {
 		var f findingRow
-		err := t.GetContext(ctx, &f, findingGetSQL, id)
+		err := t.GetContext(ctx, &f, s.dialect.locked(findingGetSQL, forUpdate), id)
 		if errors.Is(err, errNoRows) {
 			return fmt.Errorf("finding %q: %w", id, reconcile.ErrNotFound)
 		}

@@ -49,9 +49,8 @@ var appendOnly = map[string]string{
 
 func newLieStory(t *testing.T, database string, l *liar) *lieStory {
 	t.Helper()
-	l.seen = map[string]int{}
 	ledger := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: l.commit})
-	s := &lieStory{bench: newBench(t, ledger), l: l, turns: map[string]int{}}
+	s := lieStoryOver(t, ledger, ledger.Address, l)
 	if l.how == lieUnsaid {
 		s.change(appendOnly[database])
 		l.forget = func() error {
@@ -59,6 +58,15 @@ func newLieStory(t *testing.T, database string, l *liar) *lieStory {
 			return err
 		}
 	}
+	return s
+}
+
+// lieStoryOver is the story over a ledger whose COMMITs l runs. It looks at rows
+// at another address than the ledger's.
+func lieStoryOver(t *testing.T, ledger *sqltest.Ledger, rows string, l *liar) *lieStory {
+	t.Helper()
+	l.seen = map[string]int{}
+	s := &lieStory{bench: newBenchOf(t, ledger, rows), l: l, turns: map[string]int{}}
 	s.fake = fake.New(fake.Options{
 		Account: s.fake.Account(), Now: ledger.Clock.Now, Breach: func(rule string) { t.Errorf("the processor saw a broken rule: %s", rule) },
 		Limits: batch.Limits{Items: lieJob},
@@ -215,10 +223,12 @@ func (s *lieStory) settle() {
 	moving := []reconcile.PassName{reconcile.PassCollect, reconcile.PassResolve, reconcile.PassSubmit, reconcile.PassPoll, reconcile.PassConsume, reconcile.PassApply}
 	for range 100 {
 		again := s.passes(moving...)
-		load, err := s.Workload(s.t.Context(), s.Clock.Now(), reconcile.DefaultSettings().UnsentMargin)
+		var load reconcile.Workload
+		s.again("workload", func() (err error) {
+			load, err = s.Workload(s.t.Context(), s.Clock.Now(), reconcile.DefaultSettings().UnsentMargin)
+			return err
+		})
 		switch {
-		case err != nil:
-			s.t.Fatal(err)
 		case load.Next != nil:
 			s.Clock.Advance(max(load.Next.Sub(s.Clock.Now()), lieStep))
 		case load.Open > 0:
@@ -260,11 +270,12 @@ func (s *lieStory) resolve() {
 func (s *lieStory) dieAfterIntent() {
 	s.t.Helper()
 	ctx, now := s.t.Context(), s.Clock.Now()
-	jobs, err := s.ReadyJobs(ctx, now, 1)
-	if err != nil || len(jobs) == 0 {
-		s.t.Fatalf("%d jobs are ready, %v", len(jobs), err)
+	var jobs []reconcile.Job
+	s.again("ready jobs", func() (err error) { jobs, err = s.ReadyJobs(ctx, now, 1); return err })
+	if len(jobs) == 0 {
+		s.t.Fatalf("no job is ready; %v", s.errors)
 	}
-	_, err = s.CommitIntent(ctx, now, reconcile.Intent{
+	_, err := s.CommitIntent(ctx, now, reconcile.Intent{
 		SubmissionID: "died", JobID: jobs[0].ID, Account: s.fake.Account(), SendBy: now.Add(time.Minute), Manifest: func() hash.Hash { return s.Keys.NewMAC(keyring.Manifest) },
 	})
 	s.note("the intent of a process that died", err)
@@ -353,10 +364,8 @@ func (s *lieStory) approve() {
 // resolveFindings answers whatever a person was told of.
 func (s *lieStory) resolveFindings() {
 	s.t.Helper()
-	open, err := s.OpenEvents(s.t.Context(), 100)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var open []reconcile.Finding
+	s.again("open events", func() (err error) { open, err = s.OpenEvents(s.t.Context(), 100); return err })
 	for _, f := range open {
 		s.again("resolve finding", func() error { return s.ResolveFinding(s.t.Context(), s.Clock.Now(), f.ID, "a person", "seen") })
 	}
@@ -395,10 +404,8 @@ const retried = "'failed','missing','expired','cancelled','not_run','truncated',
 // and that a person was told of what a person must know.
 func (s *lieStory) verify() {
 	s.t.Helper()
-	report, err := s.r.RunCheck(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var report reconcile.CheckReport
+	s.again("check", func() (err error) { report, err = s.r.RunCheck(s.t.Context()); return err })
 	if report.Broken() != 0 || report.Roll.Accepted != lieReports || report.Roll.Authoritative != lieReports || report.Roll.Records != lieReports {
 		s.t.Errorf("the roll: %+v, %d broken; %v", report.Roll, report.Broken(), s.errors)
 	}

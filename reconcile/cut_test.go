@@ -1,0 +1,155 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rollcall/sql"
+	"rollcall/sql/sqltest"
+)
+
+// cutRun is one run of the story: the connection is cut at the n-th COMMIT of one
+// transaction.
+type cutRun struct {
+	name  string
+	nth   int
+	place sqltest.Place
+	fault sqltest.Fault
+	at    float64
+}
+
+func (r cutRun) String() string {
+	return fmt.Sprintf("%s/%d/%s/%s/%.2f", r.name, r.nth, r.place, r.fault, r.at)
+}
+
+// cutPlaces are the places at a COMMIT; of those in one list each run takes one.
+var cutPlaces = [][]sqltest.Place{
+	{sqltest.BeforeRequest}, {sqltest.InHead, sqltest.InBody}, {sqltest.BehindRequest},
+	{sqltest.BeforeAnswer}, {sqltest.InAnswerHead, sqltest.InAnswerBody}, {sqltest.BehindAnswer},
+}
+
+// cutRuns are each transaction of the story, with each fault in each place.
+func cutRuns(seen map[string]int, random *rand.Rand) []cutRun {
+	var runs []cutRun
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if strings.HasPrefix(name, savesBreaches) && name != savesBreaches+"stage_against_facts" {
+			continue // one stands for all
+		}
+		for _, places := range cutPlaces {
+			for _, f := range sqltest.Faults() {
+				runs = append(runs, cutRun{name, 1 + random.IntN(seen[name]), places[random.IntN(len(places))], f, random.Float64()})
+			}
+		}
+	}
+	return runs
+}
+
+// The times of the story's store. They are what a stall takes, several times, and
+// long enough for a transaction on a machine that is busy.
+const (
+	cutLimit = 600 * time.Millisecond
+	cutAfter = 60 * time.Millisecond
+	cutStory = 2 * time.Minute // in which a story ends in which no call waits for ever
+)
+
+// cutCounts counts the cuts that struck, by place and fault.
+type cutCounts struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *cutCounts) add(p sqltest.Place, f sqltest.Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	c.n[fmt.Sprintf("%s, %s", p, f)]++
+}
+
+// complete holds in a long run that every fault struck in every place.
+func (c *cutCounts) complete(t *testing.T, places []sqltest.Place) {
+	t.Helper()
+	if !sqltest.Long() {
+		return
+	}
+	for _, p := range places {
+		for _, f := range sqltest.Faults() {
+			name := fmt.Sprintf("%s, %s", p, f)
+			t.Logf("%s: %d", name, c.n[name])
+			if c.n[name] == 0 {
+				t.Errorf("%s: never struck", name)
+			}
+		}
+	}
+}
+
+// TestF46_CutsAtEveryCommit runs the story of TestLyingCommits over connections
+// to PostgreSQL one of which is cut at a COMMIT: closed, reset, silent or slow,
+// before, within or behind the COMMIT or its answer. No report is lost, nothing
+// is sent twice, and every call ends.
+//
+// Without ROLLCALL_TEST_LONG=1 it runs a sample, which ROLLCALL_TEST_SEED repeats.
+func TestF46_CutsAtEveryCommit(t *testing.T) {
+	seen := honestCommits(t)
+	random := sqltest.Seeded(t)
+	var counts cutCounts
+	t.Run("postgres", func(t *testing.T) {
+		for _, run := range sqltest.Sample(t, random, cutRuns(seen, random), 4) {
+			t.Run(run.String(), func(t *testing.T) {
+				t.Parallel()
+				cutAtCommit(t, run)
+				counts.add(run.place, run.fault)
+			})
+		}
+	})
+	counts.complete(t, sqltest.Places())
+}
+
+func cutAtCommit(t *testing.T, run cutRun) {
+	t.Helper()
+	address := sqltest.Migrated(t, "postgres")
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay := sqltest.NewCutter(t, u.Host, sqltest.Postgres)
+	u.Host = relay.HostPort()
+	cut := &sqltest.Cut{Place: run.place, Fault: run.fault, At: run.at, Request: func(b []byte) bool { return sqltest.IsQuery(b, "COMMIT") }}
+	l := &liar{lyingRun: lyingRun{name: run.name, nth: run.nth}, instead: func(commit func() error) error {
+		relay.Cut(cut)
+		return commit()
+	}}
+	ledger := sqltest.OpenWith(t, u.String(), sql.Options{Commit: l.commit, TransactionLimit: cutLimit, ReadLimit: cutLimit, CutAfter: cutAfter})
+	s := lieStoryOver(t, ledger, address, l)
+	endsInTime(t, relay, s.run)
+	if !cut.Struck() {
+		t.Errorf("the story has no such commit; it has %v", l.seen)
+	}
+}
+
+// endsInTime runs what must not wait for ever for a connection. One that does is
+// ended by closing all.
+func endsInTime(t *testing.T, relay *sqltest.Relay, run func()) {
+	t.Helper()
+	var hung atomic.Bool
+	watch := time.AfterFunc(cutStory, func() {
+		hung.Store(true)
+		relay.CloseAll()
+	})
+	defer func() {
+		watch.Stop()
+		if hung.Load() {
+			t.Errorf("it was still waiting after %s", cutStory)
+		}
+	}()
+	run()
+}

@@ -107,9 +107,10 @@ type Landmark struct {
 	Probe         bool
 }
 
-// listSkew is how much further back than needed a list is read, since the
-// provider's clock is not ours.
-const listSkew = time.Hour
+// listSkew is how much further back than needed a list is read: the provider's
+// clock is not ours, and ours may be wrong by hours when a job is sent and right
+// again when it is looked for.
+const listSkew = 24 * time.Hour
 
 // listing is what an account's list of jobs showed.
 type listing struct {

@@ -145,6 +145,7 @@ type Acceptance struct {
 	NextPoll      time.Time
 	Expires       time.Time
 	Evidence      string // "" for "job ID", the provider's answer to the create
+	FileID        string // the job's input file, for a submission that has noted none; "" when not told
 }
 
 // Rejection closes a submission: the provider provably has no job of it.

@@ -60,11 +60,12 @@ type RecoveredJob struct {
 	Members       int64  `json:"members"`
 	Done          int64  `json:"done"`
 	Unknown       int64  `json:"unknown"`
-	Became        string `json:"became"` // adopted, incomplete, surplus, unreadable
+	Became        string `json:"became"` // found, adopted, incomplete, surplus, unreadable
 }
 
 // What Recover does with a job.
 const (
+	RecoveredFound      = "found"      // the ledger has a submission of it without an outcome, which has its job now
 	RecoveredAdopted    = "adopted"    // the ledger has it
 	RecoveredIncomplete = "incomplete" // it holds works of reports that must be delivered again first, or that were sent meanwhile: run it again
 	RecoveredSurplus    = "surplus"    // nothing of it is needed; sweep cancels and deletes it
@@ -151,10 +152,17 @@ func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
 	jobs, refs := s.ourJobs(list.jobs)
 	var out []RecoveredJob
 	err = s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error {
-		if verdict, _ := judgeJob(st); verdict != sweepUnknown {
+		verdict, _ := judgeJob(st)
+		var done RecoveredJob
+		var err error
+		switch {
+		case verdict == sweepUnknown:
+			done, err = v.job(ctx, jobs[i])
+		case verdict == sweepKeep && !st.Known && st.SubmissionID == jobs[i].Metadata[metaSubmission] && (st.InputFileID == "" || st.InputFileID == jobs[i].FileID):
+			done, err = v.found(ctx, jobs[i], st)
+		default:
 			return nil
 		}
-		done, err := v.job(ctx, jobs[i])
 		out = append(out, done)
 		v.r.progress(PassSweep, int64(i+1), int64(len(refs)))
 		return err
@@ -208,6 +216,21 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 		return out, v.surplus(ctx, &out, account.Fingerprint, "nothing of it is needed")
 	}
 	return out, nil
+}
+
+// found records the job of a submission that has no outcome. In a copy from before
+// its upload such a submission looks as if nothing had been sent, which no later
+// pass would doubt.
+func (v *recovering) found(ctx context.Context, j batch.ListedJob, st Standing) (RecoveredJob, error) {
+	out := RecoveredJob{Account: v.inv.Account().Name, ProviderJobID: j.ID, JobID: j.Metadata[metaJob], SubmissionID: st.SubmissionID, Status: j.Status, Became: RecoveredFound}
+	err := v.r.Store.RecordAccepted(ctx, v.now, Acceptance{
+		SubmissionID: st.SubmissionID, ProviderJobID: j.ID, Status: j.Status, Expires: j.Expires, NextPoll: v.now, Evidence: "job " + j.ID + ", found by a recovery", FileID: j.FileID,
+	})
+	if errors.Is(err, ErrMoved) {
+		out.Became = RecoveredIncomplete // it is another job's meanwhile: the next run sees what this one is
+		return out, nil
+	}
+	return out, err
 }
 
 // surplus leaves a job to sweep, which cancels and deletes it.

@@ -59,11 +59,12 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 		ended   bool   // the jobs have ended when it is recovered
 		adopted int
 	}{
-		"before the jobs are planned": {"accepted", false, 3},
-		"when one job is planned":     {"collected", false, 3},
-		"when they have ended since":  {"accepted", true, 3},
-		"between two jobs":            {"one sent", false, 2},
-		"with an intent open":         {"intent", false, 2},
+		"before the jobs are planned":                       {"accepted", false, 3},
+		"when one job is planned":                           {"collected", false, 3},
+		"when they have ended since":                        {"accepted", true, 3},
+		"between two jobs":                                  {"one sent", false, 2},
+		"with an intent open":                               {"intent", false, 2},
+		"with an intent, of which the copy shows no upload": {"before upload", false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
@@ -87,6 +88,12 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 					}
 					return true, nil
 				}
+				b.fake.Hooks.Upload = func(string) (bool, error) {
+					if sent == 0 {
+						copyAt("before upload")
+					}
+					return true, nil
+				}
 				b.r.Settings.JobsPerRun = 1
 				b.submit()
 				copyAt("one sent")
@@ -95,7 +102,7 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 				if sent != 3 {
 					t.Fatalf("%d jobs were sent", sent)
 				}
-				b.fake.Hooks.Create = nil
+				b.fake.Hooks.Create, b.fake.Hooks.Upload = nil, nil
 
 				if backup.ended {
 					b.fake.EndAll()

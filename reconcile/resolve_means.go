@@ -100,17 +100,13 @@ func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, 
 	return v.absent(ctx, s, Absence{Evidence: fmt.Sprintf("%d complete lists show no job that could be its", s.Looks+1)})
 }
 
-// candidates are the listed jobs that were made while the submission was sent,
-// and that nobody knows.
+// candidates are the listed jobs that may have been made while the submission was
+// sent, by whichever clock, and that nobody knows.
 func (v *resolution) candidates(s Uncertain) []batch.ListedJob {
-	known := map[string]bool{}
-	for _, k := range v.known {
-		known[k.ProviderJobID] = true
-	}
-	from, to := s.IntentAt.Add(-listSkew), s.SendBy.Add(v.r.Settings.AbsentAfter)
+	from, to := s.IntentAt.Add(-listSkew), s.SendBy.Add(v.r.Settings.AbsentAfter+listSkew)
 	var out []batch.ListedJob
 	for _, j := range v.list.jobs {
-		if !known[j.ID] && (j.Created.IsZero() || !j.Created.Before(from) && !j.Created.After(to)) {
+		if !v.ours[j.ID] && (j.Created.IsZero() || !j.Created.Before(from) && !j.Created.After(to)) {
 			out = append(out, j)
 		}
 	}

@@ -157,7 +157,7 @@ func (s *Store) RecordAbsent(ctx context.Context, now time.Time, a reconcile.Abs
 		outcome = reconcile.SubmissionAbandoned
 	}
 	return s.write(ctx, "record absent", func(ctx context.Context, t *tx) error {
-		row, job, closed, err := t.closeSubmission(ctx, now, closing{a.SubmissionID, string(outcome), a.Evidence, true})
+		row, job, closed, err := t.closeSubmission(ctx, now, closing{a.SubmissionID, string(outcome), a.Evidence, true, ""})
 		if err != nil {
 			return err
 		}

@@ -319,6 +319,7 @@ func (s *Store) RecordUpload(ctx context.Context, up reconcile.Upload) error {
 type closing struct {
 	id, outcome, evidence string
 	textLeft              bool
+	file                  string // the input file, if it is known only now
 }
 
 // closeSubmission locks the job of a submission and closes the submission, if
@@ -339,13 +340,13 @@ func (t *tx) closeSubmission(ctx context.Context, now time.Time, c closing) (row
 	if jobErr != nil {
 		return row, job, false, jobErr
 	}
-	return row, job, true, changedOne(t.ExecContext(ctx, submissionCloseSQL, c.outcome, c.evidence, micros(now), flag(c.textLeft), c.id))
+	return row, job, true, changedOne(t.ExecContext(ctx, submissionCloseSQL, c.outcome, c.evidence, micros(now), flag(c.textLeft), nullIfEmpty(c.file), c.id))
 }
 
 // RecordAccepted implements reconcile.SubmitStore.
 func (s *Store) RecordAccepted(ctx context.Context, now time.Time, a reconcile.Acceptance) error {
 	return s.write(ctx, "record accepted", func(ctx context.Context, t *tx) error {
-		row, job, closed, err := t.closeSubmission(ctx, now, closing{a.SubmissionID, "accepted", cmp.Or(a.Evidence, "job "+a.ProviderJobID), true})
+		row, job, closed, err := t.closeSubmission(ctx, now, closing{a.SubmissionID, "accepted", cmp.Or(a.Evidence, "job "+a.ProviderJobID), true, a.FileID})
 		if err != nil {
 			return err
 		}
@@ -378,7 +379,7 @@ func (t *tx) answerNotSent(ctx context.Context, now time.Time, jobID, why string
 // RecordRejected implements reconcile.SubmitStore.
 func (s *Store) RecordRejected(ctx context.Context, now time.Time, r reconcile.Rejection) error {
 	return s.write(ctx, "record rejected", func(ctx context.Context, t *tx) error {
-		row, job, closed, err := t.closeSubmission(ctx, now, closing{r.SubmissionID, "rejected", r.Evidence, r.TextLeft})
+		row, job, closed, err := t.closeSubmission(ctx, now, closing{r.SubmissionID, "rejected", r.Evidence, r.TextLeft, ""})
 		if err != nil {
 			return err
 		}

@@ -92,6 +92,9 @@ func (b *binding) answered(rc reconcile.Receipt) {
 	default:
 		b.rt.Fatalf("no verdict: %+v", rc)
 	}
+	if rc.Verdict == reconcile.Conflict { // refused: what stands under the revision is another delivery's
+		return
+	}
 	var is struct{ Works, Holds int }
 	if err := b.db.Get(&is, `SELECT (SELECT COUNT(*) FROM works WHERE work_id = $1 AND report_id = $2 AND revision = $3) AS works,
 		(SELECT COUNT(*) FROM holds WHERE report_id = $2 AND revision = $3) AS holds`, rc.WorkID, rc.ReportID, rc.Revision); err != nil {
@@ -130,15 +133,15 @@ func (b *binding) collect() {
 // source's.
 func (b *binding) total() {
 	for what, query := range map[string]string{
-		"neither bound nor held, or both": `SELECT r.external_id FROM reports r WHERE 1 <>
+		"neither bound nor held, or both": `SELECT r.external_id FROM reports r WHERE r.source_system LIKE $1 AND 1 <>
 			(SELECT COUNT(*) FROM works w WHERE w.report_id = r.report_id AND w.revision = r.current_revision AND w.disposition = 'live') +
 			(SELECT COUNT(*) FROM holds h WHERE h.report_id = r.report_id AND h.revision = r.current_revision)`,
-		"an older revision is wanted": `SELECT r.external_id FROM reports r JOIN works w ON w.report_id = r.report_id WHERE w.disposition = 'live' AND w.revision <> r.current_revision
-			UNION ALL SELECT r.external_id FROM reports r JOIN holds h ON h.report_id = r.report_id WHERE h.revision <> r.current_revision`,
-		"bound to another policy than its source's": `SELECT r.external_id FROM reports r JOIN works w ON w.report_id = r.report_id WHERE w.policy_id <> r.source_system`,
+		"an older revision is wanted": `SELECT r.external_id FROM reports r JOIN works w ON w.report_id = r.report_id WHERE r.source_system LIKE $1 AND w.disposition = 'live' AND w.revision <> r.current_revision
+			UNION ALL SELECT r.external_id FROM reports r JOIN holds h ON h.report_id = r.report_id WHERE r.source_system LIKE $1 AND h.revision <> r.current_revision`,
+		"bound to another policy than its source's": `SELECT r.external_id FROM reports r JOIN works w ON w.report_id = r.report_id WHERE r.source_system LIKE $1 AND w.policy_id <> r.source_system`,
 	} {
 		var found []string
-		if err := b.db.Select(&found, query); err != nil {
+		if err := b.db.Select(&found, query, b.prefix+"%"); err != nil {
 			b.rt.Fatal(err)
 		}
 		if len(found) > 0 {

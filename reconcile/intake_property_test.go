@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,14 +148,12 @@ func stateOf(t *testing.T, db *sqlx.DB, keys *keyring.Ring, prefix string, arriv
 			Revision   int64  `db:"revision"`
 			Word       string `db:"word"`
 		}
-		if err := db.Select(&rows, "SELECT r.external_id, "+query+" ORDER BY 1, 2, 3"); err != nil {
+		if err := db.Select(&rows, "SELECT r.external_id, "+query+" WHERE r.external_id LIKE $1 ORDER BY 1, 2, 3", prefix+"%"); err != nil {
 			t.Fatal(err)
 		}
 		for _, row := range rows {
-			var report int
-			if number, ours := strings.CutPrefix(row.ExternalID, prefix); !ours {
-				continue
-			} else if _, err := fmt.Sscan(number, &report); err != nil {
+			report, err := strconv.Atoi(strings.TrimPrefix(row.ExternalID, prefix))
+			if err != nil {
 				t.Fatal(err)
 			}
 			s := all[report]

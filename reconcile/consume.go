@@ -37,7 +37,7 @@ func (r *Reconciler) Consume(ctx context.Context, now time.Time) (Tally, error) 
 		switch err := pass.job(ctx, &jobs[0]); {
 		case err == nil:
 			t.Moved++
-		case ctx.Err() != nil, errors.Is(err, ErrLeaseLost):
+		case ctx.Err() != nil, errors.Is(err, ErrLeaseLost), errors.Is(err, ErrUnwritable):
 			return t, err
 		case errors.Is(err, ErrMoved): // somebody else is at it
 			r.Log.Debug().Str("job_id", jobs[0].ID).Err(err).Msg("job left to another process")

@@ -187,9 +187,10 @@ func lacksFiles(answer batch.Job) bool {
 }
 
 // ignoreMoved drops the error of a change that somebody else has made already,
-// or of one whose commit is unknown: the job is asked about again either way.
+// or of one whose commit is unknown: the job is asked about again either way. A
+// ledger that takes no writes is another matter.
 func ignoreMoved(err error) error {
-	if errors.Is(err, ErrMoved) || errors.Is(err, ErrUnknownCommit) {
+	if errors.Is(err, ErrMoved) || errors.Is(err, ErrUnknownCommit) && !errors.Is(err, ErrUnwritable) {
 		return nil
 	}
 	return err

@@ -23,6 +23,10 @@ var (
 	// must treat the change as not done and must not act on it; the next run
 	// finds out from the ledger.
 	ErrUnknownCommit = errors.New("the outcome of the commit is unknown")
+	// ErrUnwritable: the database takes no writes, since its disk is full, fails, or
+	// is read-only. No row is at fault, so a pass ends with it, and nothing is sent:
+	// no intent could be noted. It may be ErrUnknownCommit as well.
+	ErrUnwritable = errors.New("cannot be written")
 	// ErrPaused: a pause forbids it. Nothing was written.
 	ErrPaused = errors.New("paused")
 	// ErrNotApproved: the policy version is not approved, or no longer.

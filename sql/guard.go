@@ -64,7 +64,7 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, now, unti
 		}
 		return err
 	})
-	if errors.Is(err, reconcile.ErrUnknownCommit) {
+	if errors.Is(err, reconcile.ErrUnknownCommit) && !errors.Is(err, reconcile.ErrUnwritable) {
 		// Nobody knows whether we hold it, so we do not; it expires by itself. The
 		// error is both, so that no commit at all is not taken for another holder.
 		return reconcile.Lease{}, fmt.Errorf("%w: %w", reconcile.ErrHeld, err)

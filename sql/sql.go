@@ -126,7 +126,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	ctx, cancel := s.ro.bound(ctx)
 	defer cancel()
 	if err := s.db.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to %s: %w", loc.name, scrub(err)), s.Close())
+		return nil, errors.Join(s.explain(fmt.Errorf("connect to %s: %w", loc.name, scrub(err))), s.Close())
 	}
 	return s, nil
 }
@@ -204,7 +204,7 @@ const writeTries = 4
 // cancelled while it waits for a standby is reported as done by the driver
 // although only this server has it. A COMMIT error other than a clear refusal
 // is read back through the audit event, and is ErrUnknownCommit when that gives
-// no answer.
+// no answer. It is ErrUnwritable as well where the disk is the cause.
 func (s *Store) write(ctx context.Context, name string, fn func(ctx context.Context, t *tx) error) error {
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
@@ -212,7 +212,7 @@ func (s *Store) write(ctx context.Context, name string, fn func(ctx context.Cont
 		}
 		err := s.writeOnce(context.WithoutCancel(ctx), name, fn)
 		if err == nil || try == writeTries || !isCollision(err) {
-			return err
+			return s.explain(err)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (a *app) runOnce(ctx context.Context, r *reconcile.Reconciler, passes []rec
 		tally, err := r.Run(ctx, p)
 		tallies[p] = tally
 		switch {
-		case errors.Is(err, reconcile.ErrHeld):
+		case errors.Is(err, reconcile.ErrHeld) && !errors.Is(err, reconcile.ErrUnknownCommit):
 			fmt.Fprintf(a.errOut, "%s: another process is running it; left to it\n", p)
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -27,7 +27,7 @@ type struggle struct {
 // add notes that a schedule could not be run, and tells it once for each cause.
 func (t *trouble) add(g *generation, name string, err error) {
 	level, cause := zerolog.ErrorLevel, err.Error()
-	if errors.Is(err, reconcile.ErrUnknownCommit) {
+	if errors.Is(err, reconcile.ErrUnknownCommit) && !errors.Is(err, reconcile.ErrUnwritable) {
 		level, cause = zerolog.WarnLevel, reconcile.ErrUnknownCommit.Error()
 	}
 	t.mu.Lock()

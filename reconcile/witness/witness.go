@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -269,22 +270,33 @@ func (f *File) CheckWritable() error {
 		return fmt.Errorf("witness: %w", err)
 	}
 	temp, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*")
-	if err != nil {
-		return fmt.Errorf("witness: %w", err)
+	if err == nil {
+		_, err = temp.WriteString("{}\n") // a full disk takes a name, and no content
+		err = errors.Join(err, temp.Close(), os.Remove(temp.Name()))
 	}
-	if err := errors.Join(temp.Close(), os.Remove(temp.Name())); err != nil {
-		return fmt.Errorf("witness: %w", err)
+	return notWritten(f.path, err)
+}
+
+// notWritten names the file, and not the one beside it, which an operator would
+// look for in vain, under another name each time.
+func notWritten(path string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	if no := syscall.Errno(0); errors.As(err, &no) {
+		err = no
+	}
+	return fmt.Errorf("witness: %s cannot be written: %w", path, err)
 }
 
 func newest[T any](all []T, n int) []T { return all[max(0, len(all)-n):] }
 
 // replace puts data into a file, durably and at once.
 func replace(path string, data []byte) (err error) {
+	defer func() { err = notWritten(path, err) }()
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("witness: %w", err)
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -293,17 +305,14 @@ func replace(path string, data []byte) (err error) {
 	}()
 	_, err = temp.Write(data)
 	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return fmt.Errorf("witness: %w", err)
+		return err
 	}
 	if err := os.Rename(temp.Name(), path); err != nil {
-		return fmt.Errorf("witness: %w", err)
+		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return fmt.Errorf("witness: %w", err)
+		return err
 	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("witness: %w", err)
-	}
-	return nil
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -1,5 +1,3 @@
-//go:build crashpoint
-
 package main
 
 import (
@@ -30,27 +28,43 @@ type ended struct {
 // process runs a command as a process of its own, with more in its environment.
 func (o *operator) process(env []string, args ...string) ended {
 	o.t.Helper()
+	return o.begin(nil, env, args...)()
+}
+
+// begin starts a command as a process of its own. wait gives how it ended.
+func (o *operator) begin(stdin *os.File, env []string, args ...string) (wait func() ended) {
+	o.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(o.t.Context(), processLimit)
-	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{"-c", filepath.Join(o.dir, "rollcall.yaml")}, args...)...)
 	cmd.Env = append(append(os.Environ(), beMain+"=1"), env...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
-	var exit *exec.ExitError
-	if err = cmd.Run(); err != nil && !errors.As(err, &exit) {
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	if err := cmd.Start(); err != nil {
+		cancel()
 		o.t.Fatal(err)
 	}
-	o.printed.Write(out.Bytes())
-	o.printed.Write(errOut.Bytes())
-	if ctx.Err() != nil {
-		o.t.Fatalf("rollcall %v does not end: %s%s", args, out.String(), errOut.String())
+	return func() ended {
+		o.t.Helper()
+		defer cancel()
+		var exit *exec.ExitError
+		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+			o.t.Fatal(err)
+		}
+		o.printed.Write(out.Bytes())
+		o.printed.Write(errOut.Bytes())
+		if ctx.Err() != nil {
+			o.t.Fatalf("rollcall %v does not end: %s%s", args, out.String(), errOut.String())
+		}
+		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		return ended{result{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}, status.Signaled() && status.Signal() == syscall.SIGKILL}
 	}
-	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return ended{result{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}, status.Signaled() && status.Signal() == syscall.SIGKILL}
 }
 
 // wantWhole holds, of a deployment with nothing left to do, that each of n

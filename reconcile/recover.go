@@ -27,6 +27,9 @@ type Adoption struct {
 	Works         []string // by line, in order; "" for a line that is not of this ledger
 	// WithoutUnknown adopts the job although some of its works are unknown.
 	WithoutUnknown bool
+	// WithoutElsewhere adopts it although some of its works have no outcome yet in
+	// an older job, and leaves those out.
+	WithoutElsewhere bool
 }
 
 // Adopted is what became of an adoption.
@@ -35,7 +38,10 @@ type Adopted struct {
 	Members int64  // works that are members now
 	Done    int64  // works that need no result any more
 	Unknown int64  // works of reports that the ledger does not know; nothing was written unless they were to be left out
-	Freed   []string
+	// Elsewhere counts works that have no outcome yet in an older job; nothing was
+	// written unless they were to be left out.
+	Elsewhere int64
+	Freed     []string
 }
 
 // RecoverOptions steer Recover.
@@ -43,8 +49,9 @@ type RecoverOptions struct {
 	// WithoutUnknown leaves reports out that the ledger does not know: it adopts
 	// the jobs with the members that it has, and gives up those that have none.
 	WithoutUnknown bool
-	// WithoutUnreadable gives up jobs whose requests can be read nowhere any more:
-	// what they were made of may be sent again.
+	// WithoutUnreadable gives up jobs whose requests can be read nowhere any more,
+	// and results that would be a second try of works whose first job does not come
+	// to an end: they may be sent again.
 	WithoutUnreadable bool
 	Actor, Reason     string
 }
@@ -60,7 +67,7 @@ type RecoveredJob struct {
 	Members       int64  `json:"members"`
 	Done          int64  `json:"done"`
 	Unknown       int64  `json:"unknown"`
-	Became        string `json:"became"` // found, adopted, incomplete, surplus, unreadable
+	Became        string `json:"became"` // found, adopted, incomplete, waiting, surplus, unreadable
 }
 
 // What Recover does with a job.
@@ -68,6 +75,7 @@ const (
 	RecoveredFound      = "found"      // the ledger has a submission of it without an outcome, which has its job now
 	RecoveredAdopted    = "adopted"    // the ledger has it
 	RecoveredIncomplete = "incomplete" // it holds works of reports that must be delivered again first, or that were sent meanwhile: run it again
+	RecoveredWaiting    = "waiting"    // it holds works that are members of an older job, whose results must be read first
 	RecoveredSurplus    = "surplus"    // nothing of it is needed; sweep cancels and deletes it
 	RecoveredUnreadable = "unreadable" // its requests could not be read, or are no requests of this ledger
 )
@@ -115,7 +123,7 @@ func (r *Reconciler) recoverAll(ctx context.Context, now time.Time, o RecoverOpt
 		}
 	}
 	out.Complete = !slices.ContainsFunc(out.Jobs, func(j RecoveredJob) bool {
-		return j.Became == RecoveredIncomplete || j.Became == RecoveredUnreadable
+		return j.Became == RecoveredIncomplete || j.Became == RecoveredWaiting || j.Became == RecoveredUnreadable
 	})
 	if !out.Complete {
 		return out, nil
@@ -147,8 +155,9 @@ func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
 		return nil, err
 	}
 	s := &sweeping{r: v.r, now: v.now, id: v.id, inv: v.inv, account: v.inv.Account()}
-	// Oldest first, as they were sent; a list promises no order.
-	slices.SortStableFunc(list.jobs, func(a, b batch.ListedJob) int { return a.Created.Compare(b.Created) })
+	// Newest first: a work that was sent again failed before, and belongs to the
+	// last job that has it. A list promises no order.
+	slices.SortStableFunc(list.jobs, func(a, b batch.ListedJob) int { return b.Created.Compare(a.Created) })
 	jobs, refs := s.ourJobs(list.jobs)
 	var out []RecoveredJob
 	err = s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error {
@@ -192,7 +201,7 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 	adopted, err := v.r.Store.AdoptJob(ctx, v.now, Adoption{
 		Account: account.Fingerprint, ProviderJobID: j.ID, Status: j.Status, Expires: j.Expires, Created: j.Created,
 		JobID: j.Metadata[metaJob], SubmissionID: out.SubmissionID, Manifest: j.Metadata[metaManifest], FileID: j.FileID,
-		Works: works, WithoutUnknown: v.options.WithoutUnknown,
+		Works: works, WithoutUnknown: v.options.WithoutUnknown, WithoutElsewhere: v.options.WithoutUnreadable,
 	})
 	if errors.Is(err, ErrRefused) {
 		v.r.Log.Warn().Err(err).Str("provider_job_id", j.ID).Msg("a job cannot be adopted")
@@ -212,6 +221,8 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 		v.r.Log.Info().Str("job_id", adopted.JobID).Str("provider_job_id", j.ID).Int64("members", adopted.Members).Strs("gave_up", adopted.Freed).Msg("a job that the ledger did not know is adopted")
 	case adopted.Unknown > 0 && !v.options.WithoutUnknown:
 		out.Became = RecoveredIncomplete
+	case adopted.Elsewhere > 0 && !v.options.WithoutUnreadable:
+		out.Became = RecoveredWaiting
 	default:
 		return out, v.surplus(ctx, &out, account.Fingerprint, "nothing of it is needed")
 	}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"rollcall/batch"
 	"rollcall/batch/fake"
@@ -160,5 +161,61 @@ func (b *bench) submit2(t *testing.T) {
 	}
 	if b.fake.Calls(fake.OpUpload) != before {
 		t.Error("a rewound ledger sends")
+	}
+}
+
+// F47: what failed and was sent again belongs to its second job, whether the copy
+// has the first one or not. It is not sent a third time.
+func TestF47_SecondTryIsNotSentAThirdTime(t *testing.T) {
+	for name, copyHasFirst := range map[string]bool{"the copy has neither job": false, "the copy has the first job": true} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				path := filepath.Join(t.TempDir(), "witness")
+				b.witnessed(path)
+				b.reports(1)
+				b.collect()
+				address := sqltest.Copy(t, b.Address)
+				b.submit()
+				if copyHasFirst {
+					address = sqltest.Copy(t, b.Address)
+				}
+				b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
+					return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
+				})
+				if _, err := b.untilIdle(nil); err != nil || len(b.fake.Jobs()) != 2 {
+					t.Fatalf("%d jobs, %v", len(b.fake.Jobs()), err)
+				}
+
+				n := b.restored(t, address)
+				n.witnessed(path)
+				if err := n.r.VerifyWitness(t.Context(), n.Clock.Now()); err == nil {
+					t.Fatal("nobody notices the copy")
+				}
+				out := n.recover(reconcile.RecoverOptions{})
+				if copyHasFirst {
+					if out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredWaiting {
+						t.Errorf("while the first job is not read: %+v", out)
+					}
+					n.Clock.Advance(time.Hour)
+					n.poll()
+					n.pass(n.r.Consume)
+					out = n.recover(reconcile.RecoverOptions{})
+				}
+				if !out.Complete || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].ProviderJobID != b.fake.Jobs()[1].ID {
+					t.Errorf("recovery %+v", out)
+				}
+				if err := n.r.RenewWitness(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				n.resumeBoth()
+				if _, err := n.untilIdle(nil); err != nil {
+					t.Fatal(err)
+				}
+				n.want("record", "SELECT kind FROM review_records WHERE authoritative = 1", "classified")
+				if len(n.fake.Jobs()) != 2 {
+					t.Errorf("%d jobs: what has an answer was sent again", len(n.fake.Jobs()))
+				}
+			})
+		})
 	}
 }

@@ -28,6 +28,9 @@ var adoptKnownSQL string
 //go:embed query/adopt_count.sql
 var adoptCountSQL string
 
+//go:embed query/adopt_elsewhere.sql
+var adoptElsewhereSQL string
+
 //go:embed query/adopt_job.sql
 var adoptJobSQL string
 
@@ -78,6 +81,12 @@ func (s *Store) AdoptJob(ctx context.Context, now time.Time, a reconcile.Adoptio
 		if out.Freed, err = t.freeUnsent(ctx, now); err != nil {
 			return err
 		}
+		if err := t.GetContext(ctx, &out.Elsewhere, adoptElsewhereSQL, micros(a.Created)); err != nil {
+			return err
+		}
+		if out.Elsewhere > 0 && !a.WithoutElsewhere {
+			return errNothingToAdopt
+		}
 		var works []adoptedWork
 		if err := t.SelectContext(ctx, &works, s.dialect.locked(adoptLockWorksSQL, forUpdate)); err != nil {
 			return err
@@ -90,7 +99,7 @@ func (s *Store) AdoptJob(ctx context.Context, now time.Time, a reconcile.Adoptio
 		return err
 	})
 	if errors.Is(err, errNothingToAdopt) {
-		return reconcile.Adopted{Done: out.Done, Unknown: out.Unknown}, nil
+		return reconcile.Adopted{Done: out.Done, Unknown: out.Unknown, Elsewhere: out.Elsewhere}, nil
 	}
 	if err != nil {
 		return reconcile.Adopted{}, err

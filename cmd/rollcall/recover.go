@@ -123,6 +123,9 @@ func (a *app) printAfterRecovery(out reconcile.Recovery) {
 		if n := became[reconcile.RecoveredIncomplete]; n > 0 {
 			fmt.Fprintf(a.out, "  deliver again what came in since the copy was made: %s reports that the ledger does not know. rollcall intake FILE\n", plural(n, "job holds", "jobs hold"))
 		}
+		if n := became[reconcile.RecoveredWaiting]; n > 0 {
+			fmt.Fprintf(a.out, "  read the results of older jobs first, since %s texts that were sent again after one of those failed. rollcall run poll consume --until-idle\n", plural(n, "job holds", "jobs hold"))
+		}
 		if n := became[reconcile.RecoveredUnreadable]; n > 0 {
 			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once one has ended, its results tell what it was made of. rollcall job inspect PROVIDER_JOB\n", plural(n, "job", "jobs"))
 		}

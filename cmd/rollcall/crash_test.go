@@ -224,7 +224,7 @@ func newCrashing(t *testing.T, k crashCase) *crashing {
 	c := &crashing{operator: &operator{t: t, dir: t.TempDir()}, crashCase: k, most: map[string]int{}, sinceCrash: map[string]int{}}
 	k.kind.start(c)
 	c.resolveSoon()
-	c.edit("rollcall.yaml", "send_within: 300ms", "send_within: 1s\n  unsent_margin: 200ms", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms",
+	c.edit("rollcall.yaml", "send_within: 300ms", "send_within: 3s\n  unsent_margin: 200ms", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms",
 		"first: 1s", "first: 10ms", "max: 5s", "max: 50ms", "jobs:\n", "log: {level: trace}\nlease: 50ms\nchunk: 2\njobs:\n  max_items: 3\n  per_run: 100\n")
 	if k.database == "postgres" {
 		// Not from the environment, which runs in parallel would share.

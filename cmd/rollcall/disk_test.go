@@ -120,6 +120,11 @@ func TestF48_FullDiskBeforeIntake(t *testing.T) {
 				t.Errorf("%d bytes are left: %d reports are acknowledged, the ledger holds %d", left, acked, held)
 			}
 		}
+		o.disk.Fill(0)
+		for _, args := range [][]string{{"serve"}, {"check"}, {"status"}, {"pause", "--reason", "a test"}, {"migrate"}} {
+			o.refuses(full, o.file, args...)
+		}
+		o.disk.Free()
 		o.wantRest(file, 60)
 	})
 }

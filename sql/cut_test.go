@@ -9,54 +9,67 @@ import (
 	"time"
 
 	"rollcall/reconcile"
+	"rollcall/reconcile/keyring"
 	"rollcall/sql"
 	"rollcall/sql/sqltest"
 )
 
-// The times of a store whose connections are cut. A call ends after both.
-const (
-	cutLimit = time.Second
-	cutAfter = 200 * time.Millisecond
-	cutSlack = 30 * time.Second // for a machine that is busy
-)
+// cutSlack is how much longer than its limits a call may take, on a machine that
+// is busy.
+const cutSlack = 30 * time.Second
+
+// cutOptions are those of a store whose connection is cut. Where nothing comes any
+// more its own limits end a call, so they are short there.
+func cutOptions(f sqltest.Fault) sql.Options {
+	o := sql.Options{TransactionLimit: 30 * time.Second, ReadLimit: 30 * time.Second, CutAfter: 100 * time.Millisecond}
+	if f == sqltest.FaultStall || f == sqltest.FaultTrickle {
+		o.TransactionLimit, o.ReadLimit = 2*time.Second, 2*time.Second
+	}
+	return o
+}
 
 // cutLedger is a ledger over connections that can be cut, and another process's
 // way to it that cannot.
 type cutLedger struct {
 	*sqltest.Ledger
 	relay *sqltest.Relay
+	opts  sql.Options
 	other *sql.Store
 
 	mu   sync.Mutex
 	told []string // tokens of what certainly was committed
 }
 
-func newCutLedger(t *testing.T) *cutLedger {
+// cutter is a relay to the server of an address.
+func cutter(t *testing.T, address string) *sqltest.Relay {
 	t.Helper()
-	address := sqltest.Migrated(t, "postgres")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutLedger{relay: sqltest.NewCutter(t, u.Host, sqltest.Postgres)}
-	c.Ledger = sqltest.OpenWith(t, through(t, address, c.relay.HostPort()), sql.Options{
-		TransactionLimit: cutLimit, CutAfter: cutAfter, ReadLimit: cutLimit,
-		Committed: func(token string) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.told = append(c.told, token)
-		},
-	})
+	return sqltest.NewCutter(t, u.Host, sqltest.Postgres)
+}
+
+func newCutLedger(t *testing.T, f sqltest.Fault) *cutLedger {
+	t.Helper()
+	address := sqltest.Migrated(t, "postgres")
+	c := &cutLedger{relay: cutter(t, address), opts: cutOptions(f)}
+	c.opts.Committed = func(token string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.told = append(c.told, token)
+	}
+	c.Ledger = sqltest.OpenWith(t, through(t, address, c.relay.HostPort()), c.opts)
 	c.other = open(t, sql.Options{Address: address})
 	return c
 }
 
 // bounded runs a call that has to end, whatever happens to its connection.
-func bounded(t *testing.T, call func() error) error {
+func bounded(t *testing.T, o sql.Options, call func() error) error {
 	t.Helper()
 	began := time.Now()
-	err := within(t, time.Minute, call)
-	if took := time.Since(began); took > cutLimit+cutAfter+cutSlack {
+	err := within(t, 2*time.Minute, call)
+	if took := time.Since(began); took > o.TransactionLimit+o.CutAfter+cutSlack {
 		t.Errorf("a call took %s", took)
 	}
 	return err
@@ -157,10 +170,10 @@ func TestF46CutAtCommit(t *testing.T) {
 		for _, run := range sqltest.Sample(t, random, runs, 6) {
 			t.Run(run.String(), func(t *testing.T) {
 				t.Parallel()
-				c := newCutLedger(t)
+				c := newCutLedger(t, run.fault)
 				cut := run.cut()
 				c.relay.Cut(cut)
-				err := bounded(t, func() error { return pauseNow(t, c.Store, "all") })
+				err := bounded(t, c.opts, func() error { return pauseNow(t, c.Store, "all") })
 				if !cut.Struck() {
 					t.Fatal("the connection was not cut")
 				}
@@ -202,20 +215,20 @@ func (c *cutLedger) goesOn(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	read := func() error { _, err := c.Pauses(ctx); return err }
-	if bounded(t, read) != nil {
-		if err := bounded(t, read); err != nil {
+	if bounded(t, c.opts, read) != nil {
+		if err := bounded(t, c.opts, read); err != nil {
 			t.Errorf("reading: %v", err)
 		}
 	}
-	if err := bounded(t, func() error { return pauseNow(t, c.other, "account:b") }); err != nil {
+	if err := bounded(t, c.opts, func() error { return pauseNow(t, c.other, "account:b") }); err != nil {
 		t.Errorf("the other process: %v", err)
 	}
-	err := bounded(t, func() error { return pauseNow(t, c.Store, "account:a") })
+	err := bounded(t, c.opts, func() error { return pauseNow(t, c.Store, "account:a") })
 	if errors.Is(err, reconcile.ErrUnknownCommit) {
 		t.Errorf("a transaction that was not begun: %v", err)
 	}
 	if err != nil {
-		err = bounded(t, func() error { return pauseNow(t, c.Store, "account:a") })
+		err = bounded(t, c.opts, func() error { return pauseNow(t, c.Store, "account:a") })
 	}
 	if err != nil || !c.paused(t, "account:a") {
 		t.Errorf("writing: %v", err)
@@ -236,12 +249,13 @@ func TestF46CutAnywhereInAWrite(t *testing.T) {
 	for _, run := range sqltest.Sample(t, random, runs, 6) {
 		t.Run(run.String(), func(t *testing.T) {
 			t.Parallel()
-			c := newCutLedger(t)
+			c := newCutLedger(t, run.fault)
 			c.relay.Cut(run.cut())
-			err := bounded(t, func() error { return pauseNow(t, c.Store, "all") })
+			err := bounded(t, c.opts, func() error { return pauseNow(t, c.Store, "all") })
 			if err == nil && !c.paused(t, "all") {
 				t.Error("it is said to be done and is not there")
 			}
+			c.relay.CloseAll() // as keep-alive does in the end: the cut may be in the middle of a statement
 			c.goesOn(t)
 			if err != nil && !errors.Is(err, reconcile.ErrUnknownCommit) && c.paused(t, "all") {
 				t.Errorf("it is there, and was called undone: %v", err)
@@ -250,10 +264,74 @@ func TestF46CutAnywhereInAWrite(t *testing.T) {
 	}
 }
 
+// TestF46CutAtCommitsThatNoPassMakes cuts the transactions that are in no story of
+// the passes. Each can simply be done again.
+func TestF46CutAtCommitsThatNoPassMakes(t *testing.T) {
+	random := sqltest.Seeded(t)
+	type named struct {
+		name string
+		cutRun
+	}
+	var runs []named
+	for _, name := range []string{"create ledger", "keep lease", "write probe"} {
+		for _, p := range sqltest.Places() {
+			for _, f := range sqltest.Faults() {
+				runs = append(runs, named{name, cutRun{0, p, f, random.Float64()}})
+			}
+		}
+	}
+	for _, run := range sqltest.Sample(t, random, runs, 3) {
+		t.Run(run.name+" "+run.String(), func(t *testing.T) {
+			t.Parallel()
+			address := sqltest.Migrated(t, "postgres")
+			relay := cutter(t, address)
+			opts := cutOptions(run.fault)
+			opts.Address = through(t, address, relay.HostPort())
+			again, right := outsideOfPasses(t, run.name, address, open(t, opts))
+			cut := run.cut()
+			relay.Cut(cut)
+			err := errors.New("not tried")
+			for i := 0; i < 3 && err != nil; i++ {
+				err = bounded(t, opts, again)
+			}
+			if err != nil || !cut.Struck() {
+				t.Errorf("%v, the connection was cut: %v", err, cut.Struck())
+			}
+			if err := right(); err != nil {
+				t.Errorf("to another process: %v", err)
+			}
+		})
+	}
+}
+
+// outsideOfPasses is a transaction over a store, and what another process sees of it.
+func outsideOfPasses(t *testing.T, name, address string, s *sql.Store) (again, right func() error) {
+	t.Helper()
+	ctx := t.Context()
+	if name == "create ledger" {
+		keys, err := keyring.Generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, sql.Options{Address: address})
+		return func() error { return s.CreateLedger(ctx, sqltest.Start, keys) }, func() error { return other.VerifyKeyring(ctx, keys) }
+	}
+	l := sqltest.OpenWith(t, address, sql.Options{})
+	if name == "write probe" {
+		return func() error { return s.CheckWrite(ctx) }, func() error { return l.CheckWrite(ctx) }
+	}
+	lease, err := l.AcquireLease(ctx, "pass:submit", "test", sqltest.Start, sqltest.Start.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Clock = func() time.Time { return sqltest.Start }
+	return func() error { return s.KeepLease(ctx, lease) }, func() error { return l.KeepLease(ctx, lease) }
+}
+
 // requestsOfAWrite counts the messages of a write; the last one is its COMMIT.
 func requestsOfAWrite(t *testing.T) (n int) {
 	t.Helper()
-	c := newCutLedger(t)
+	c := newCutLedger(t, sqltest.FaultSlow)
 	var last bool
 	c.relay.Cut(&sqltest.Cut{Request: func(b []byte) bool {
 		n++
@@ -282,9 +360,10 @@ func TestF46SilentServerDoesNotHoldAReader(t *testing.T) {
 		"schema":    func(s *sql.Store) error { return s.CheckSchema(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, relay := behindRelay(t, sql.Options{ReadLimit: 20 * time.Millisecond, CutAfter: 50 * time.Millisecond})
+			t.Parallel()
+			l, relay := behindRelay(t, sql.Options{ReadLimit: 500 * time.Millisecond, CutAfter: 50 * time.Millisecond})
 			relay.Freeze()
-			if err := within(t, 30*time.Second, func() error { return call(l.Store) }); err == nil {
+			if err := within(t, time.Minute, func() error { return call(l.Store) }); err == nil {
 				t.Error("a server that does not answer was read")
 			}
 		})

@@ -121,13 +121,14 @@ var transactionLimitSQL string
 // limit has the server bound a write transaction too, since this process may be
 // stopped, or cut off, while it holds locks that all others wait for: half of
 // the limit for a transaction that nobody goes on with, and more for whoever
-// waits for its locks.
+// waits for its locks. In the middle of a statement, which has several messages,
+// PostgreSQL has no such limit before version 17.
 func (d dialect) limit(ctx context.Context, tx *sqlx.Tx, limit time.Duration) error {
 	if d != postgres {
 		return nil
 	}
 	ms := func(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) }
-	_, err := tx.ExecContext(ctx, transactionLimitSQL, ms(limit/2), ms(limit*3/4))
+	_, err := tx.ExecContext(ctx, transactionLimitSQL, ms(limit/2), ms(limit*3/4), ms(limit))
 	return err
 }
 

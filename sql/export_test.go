@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	stdsql "database/sql"
+	"errors"
 	"net"
 
 	"github.com/jmoiron/sqlx"
@@ -51,4 +52,18 @@ func (s *Store) OnOneConn(ctx context.Context, do func(c *stdsql.Conn, socket ne
 		return err
 	}
 	return do(c.Conn, socket, b.PID)
+}
+
+// InWrite looks from within a write transaction, which it takes back.
+func (s *Store) InWrite(ctx context.Context, look func(get func(dest any, query string) error) error) error {
+	err := s.write(ctx, "look", func(ctx context.Context, t *tx) error {
+		if err := look(func(dest any, query string) error { return t.GetContext(ctx, dest, query) }); err != nil {
+			return err
+		}
+		return errOnlyTried
+	})
+	if errors.Is(err, errOnlyTried) {
+		return nil
+	}
+	return err
 }

@@ -68,7 +68,7 @@ func behindRelay(t *testing.T, opts sql.Options) (*sqltest.Ledger, *sqltest.Rela
 // TestF46HungServerDoesNotHoldACall: the driver asks a server to cancel and then
 // waits for its answer, which never comes.
 func TestF46HungServerDoesNotHoldACall(t *testing.T) {
-	l, relay := behindRelay(t, sql.Options{TransactionLimit: 300 * time.Millisecond, CutAfter: 200 * time.Millisecond})
+	l, relay := behindRelay(t, sql.Options{TransactionLimit: time.Second, CutAfter: 200 * time.Millisecond})
 	relay.Freeze()
 	err := within(t, time.Minute, func() error { return pauseNow(t, l.Store, "all") })
 	if err == nil || errors.Is(err, reconcile.ErrUnknownCommit) {
@@ -131,6 +131,37 @@ func TestF46ServerEndsTransactionOfAStoppedProcess(t *testing.T) {
 	pauses, err := other.Pauses(t.Context())
 	if err != nil || len(pauses) != 1 || pauses[0].Scope != "account:a" {
 		t.Errorf("pauses are %v, %v", pauses, err)
+	}
+}
+
+// TestF46ServerNoticesThatAWriterIsCutOff: in the middle of a statement only
+// keep-alive does, whose two hours are too long for whoever waits for the locks.
+func TestF46ServerNoticesThatAWriterIsCutOff(t *testing.T) {
+	l := sqltest.Open(t, "postgres")
+	const settings = `SELECT current_setting('tcp_keepalives_idle') || ' ' || current_setting('tcp_keepalives_interval') || ' ' || current_setting('tcp_keepalives_count')
+		|| COALESCE(' ' || current_setting('transaction_timeout', true), '')`
+	within := func(get func(dest any, query string) error) (shown string) {
+		if err := get(&shown, settings); err != nil {
+			t.Fatal(err)
+		}
+		return shown
+	}
+	var writing string
+	if err := l.InWrite(t.Context(), func(get func(dest any, query string) error) error { writing = within(get); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if writing != "15 15 3" && writing != "15 15 3 2min" {
+		t.Errorf("in a write the settings are %q", writing)
+	}
+	err := l.OnOneConn(t.Context(), func(c *stdsql.Conn, _ net.Conn, _ int64) error {
+		outside := within(func(dest any, query string) error { return c.QueryRowContext(t.Context(), query).Scan(dest) })
+		if outside == writing {
+			t.Errorf("behind it they are still %q", outside)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

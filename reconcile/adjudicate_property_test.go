@@ -54,7 +54,9 @@ func TestAdjudicateDoesNotDependOnPlaces(t *testing.T) {
 		caps := Caps{Attempts: rapid.Int64Range(1, 4).Draw(t, "attempts"), Runs: rapid.Int64Range(1, 4).Draw(t, "runs"), Retry: time.Duration(rapid.Int64Range(1, 1<<44).Draw(t, "retry"))}
 		facts := ItemFacts{WorkID: "w", Counted: rapid.Int64Range(0, 4).Draw(t, "counted"), Uncounted: rapid.Int64Range(0, 4).Draw(t, "uncounted")}
 		phase := rapid.SampledFrom([]batch.Phase{batch.PhaseEnded, batch.PhaseInvalid}).Draw(t, "phase")
-		said := rapid.SliceOfN(rapid.SampledFrom(bodies), 0, 4).Draw(t, "bodies")
+		// Often of one outcome and yet different, which is what is easily overlooked.
+		among := rapid.SampledFrom([][]LineFact{bodies, bodies[:2], bodies[4:7]}).Draw(t, "among")
+		said := rapid.SliceOfN(rapid.SampledFrom(among), 0, 4).Draw(t, "bodies")
 		rule := func(lines []LineFact) Ruling {
 			f := facts
 			f.Lines = slices.Clone(lines)

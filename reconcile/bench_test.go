@@ -66,8 +66,9 @@ func onFaultyBench(t *testing.T, test func(t *testing.T, b *bench, commits *comm
 
 // commits loses COMMITs of named transactions, once each.
 type commits struct {
-	mu   sync.Mutex
-	lose map[string]loss
+	mu      sync.Mutex
+	lose    map[string]loss
+	instead func(commit func() error) error // runs a COMMIT that is lost really
 }
 
 type loss int
@@ -75,6 +76,7 @@ type loss int
 const (
 	before loss = iota + 1 // the commit does not happen, and nobody knows
 	after                  // it happens, and the answer is lost
+	really                 // what its connection really does to it
 )
 
 func (c *commits) commit(name string, commit func() error) error {
@@ -90,6 +92,8 @@ func (c *commits) commit(name string, commit func() error) error {
 			return err
 		}
 		return io.ErrUnexpectedEOF
+	case really:
+		return c.instead(commit)
 	default:
 		return commit()
 	}

@@ -20,7 +20,7 @@ import (
 // transaction.
 type cutRun struct {
 	name  string
-	nth   int
+	nth   int // 0 for the first one of the story of looks
 	place sqltest.Place
 	fault sqltest.Fault
 	at    float64
@@ -36,29 +36,45 @@ var cutPlaces = [][]sqltest.Place{
 	{sqltest.BeforeAnswer}, {sqltest.InAnswerHead, sqltest.InAnswerBody}, {sqltest.BehindAnswer},
 }
 
-// cutRuns are each transaction of the story, with each fault in each place.
+// cutRuns are each transaction of the stories with each fault that ends a
+// connection in each place, and with each that slows it in one.
 func cutRuns(seen map[string]int, random *rand.Rand) []cutRun {
 	var runs []cutRun
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		if strings.HasPrefix(name, savesBreaches) && name != savesBreaches+"stage_against_facts" {
-			continue // one stands for all
-		}
-		for _, places := range cutPlaces {
-			for _, f := range sqltest.Faults() {
-				runs = append(runs, cutRun{name, 1 + random.IntN(seen[name]), places[random.IntN(len(places))], f, random.Float64()})
+	all, names := sqltest.Places(), 0
+	add := func(name string, nth int) {
+		for i, places := range cutPlaces {
+			for _, f := range []sqltest.Fault{sqltest.FaultClose, sqltest.FaultReset, sqltest.FaultStall} {
+				runs = append(runs, cutRun{name, nth, places[(names+i)%len(places)], f, random.Float64()})
 			}
 		}
+		for i, f := range []sqltest.Fault{sqltest.FaultSlow, sqltest.FaultTrickle} {
+			runs = append(runs, cutRun{name, nth, all[(names+i)%len(all)], f, random.Float64()})
+		}
+		names++
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if !strings.HasPrefix(name, savesBreaches) || name == savesBreaches+"stage_against_facts" { // which stands for all
+			add(name, 1+random.IntN(seen[name]))
+		}
+	}
+	for _, name := range lookTransactions {
+		add(name, 0)
 	}
 	return runs
 }
 
-// The times of the story's store. They are what a stall takes, several times, and
-// long enough for a transaction on a machine that is busy.
-const (
-	cutLimit = 600 * time.Millisecond
-	cutAfter = 60 * time.Millisecond
-	cutStory = 2 * time.Minute // in which a story ends in which no call waits for ever
-)
+// cutOptions are those of the story's store. Where nothing comes any more its own
+// limits end a call, so they are short there, and yet long enough for every other
+// transaction on a machine that is busy.
+func cutOptions(f sqltest.Fault) sql.Options {
+	if f == sqltest.FaultStall || f == sqltest.FaultTrickle {
+		return sql.Options{TransactionLimit: 2 * time.Second, ReadLimit: 2 * time.Second, CutAfter: 50 * time.Millisecond}
+	}
+	return sql.Options{}
+}
+
+// cutStory is how long a story takes in which no call waits for ever, many times.
+const cutStory = 5 * time.Minute
 
 // cutCounts counts the cuts that struck, by place and fault.
 type cutCounts struct {
@@ -92,10 +108,10 @@ func (c *cutCounts) complete(t *testing.T, places []sqltest.Place) {
 	}
 }
 
-// TestF46_CutsAtEveryCommit runs the story of TestLyingCommits over connections
-// to PostgreSQL one of which is cut at a COMMIT: closed, reset, silent or slow,
-// before, within or behind the COMMIT or its answer. No report is lost, nothing
-// is sent twice, and every call ends.
+// TestF46_CutsAtEveryCommit runs the stories of TestLyingCommits and of
+// TestLyingCommitsOfLooks over connections to PostgreSQL one of which is cut at a
+// COMMIT: closed, reset, silent or slow, before, within or behind the COMMIT or
+// its answer. No report is lost, nothing is sent twice, and every call ends.
 //
 // Without ROLLCALL_TEST_LONG=1 it runs a sample, which ROLLCALL_TEST_SEED repeats.
 func TestF46_CutsAtEveryCommit(t *testing.T) {
@@ -103,7 +119,7 @@ func TestF46_CutsAtEveryCommit(t *testing.T) {
 	random := sqltest.Seeded(t)
 	var counts cutCounts
 	t.Run("postgres", func(t *testing.T) {
-		for _, run := range sqltest.Sample(t, random, cutRuns(seen, random), 4) {
+		for _, run := range sqltest.Sample(t, random, cutRuns(seen, random), 5) {
 			t.Run(run.String(), func(t *testing.T) {
 				t.Parallel()
 				cutAtCommit(t, run)
@@ -122,17 +138,28 @@ func cutAtCommit(t *testing.T, run cutRun) {
 		t.Fatal(err)
 	}
 	relay := sqltest.NewCutter(t, u.Host, sqltest.Postgres)
-	u.Host = relay.HostPort()
+	through := func(address string) string { return strings.Replace(address, relay.To(), relay.HostPort(), 1) }
 	cut := &sqltest.Cut{Place: run.place, Fault: run.fault, At: run.at, Request: func(b []byte) bool { return sqltest.IsQuery(b, "COMMIT") }}
-	l := &liar{lyingRun: lyingRun{name: run.name, nth: run.nth}, instead: func(commit func() error) error {
+	instead := func(commit func() error) error {
 		relay.Cut(cut)
 		return commit()
-	}}
-	ledger := sqltest.OpenWith(t, u.String(), sql.Options{Commit: l.commit, TransactionLimit: cutLimit, ReadLimit: cutLimit, CutAfter: cutAfter})
-	s := lieStoryOver(t, ledger, address, l)
-	endsInTime(t, relay, s.run)
+	}
+	opts := cutOptions(run.fault)
+	open := func(commit func(string, func() error) error) *sqltest.Ledger {
+		opts.Commit = commit
+		return sqltest.OpenWith(t, through(address), opts)
+	}
+	if run.nth == 0 {
+		c := &commits{lose: map[string]loss{}, instead: instead}
+		b := newBenchOf(t, open(c.commit), address)
+		endsInTime(t, relay, func() { lookStory{name: run.name, how: really, at: through, opts: opts}.run(t, b, c) })
+	} else {
+		l := &liar{lyingRun: lyingRun{name: run.name, nth: run.nth}, instead: instead}
+		s := lieStoryOver(t, open(l.commit), address, l)
+		endsInTime(t, relay, s.run)
+	}
 	if !cut.Struck() {
-		t.Errorf("the story has no such commit; it has %v", l.seen)
+		t.Error("the story has no such commit")
 	}
 }
 

@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -15,60 +16,95 @@ import (
 func TestLyingCommitsOfLooks(t *testing.T) {
 	for _, how := range []loss{before, after} {
 		word := map[loss]string{before: "not done", after: "done"}[how]
-		for _, name := range []string{"record look", "record probe", "record fence", "record absent", "record accepted"} {
+		for _, name := range lookTransactions {
 			t.Run(name+", "+word, func(t *testing.T) {
 				onFaultyBench(t, func(t *testing.T, b *bench, c *commits) {
-					b.uncertain(2, name == "record accepted")
-					c.lose[name] = how
-					b.throughLies(t, c, name)
-					b.wantAllOnce(t, 2)
-				})
-			})
-		}
-		for _, name := range []string{"note surplus", "mark gone"} {
-			t.Run(name+", "+word, func(t *testing.T) {
-				onFaultyBench(t, func(t *testing.T, b *bench, c *commits) {
-					b.uncertain(2, true)
-					b.change("UPDATE submissions SET outcome = 'abandoned', evidence = 'an operator', closed_us = 1")
-					b.submit()
-					c.lose[name] = how
-					for range 4 {
-						_, _ = b.r.Sweep(t.Context(), b.Clock.Now()) // the lie may end it
-					}
-					b.wantLied(t, c, name)
-					b.want("surplus", "SELECT kind FROM surplus_objects WHERE gone_us IS NOT NULL ORDER BY kind", "file", "job")
-					b.throughLies(t, c, name)
-					b.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1", "2")
-				})
-			})
-		}
-		for _, name := range []string{"adopt job", "raise generation"} {
-			t.Run(name+", "+word, func(t *testing.T) {
-				onFaultyBench(t, func(t *testing.T, b *bench, _ *commits) {
-					b.witnessed(filepath.Join(t.TempDir(), "witness"))
-					b.reports(3)
-					copied := sqltest.Copy(t, b.Address)
-					b.collect()
-					b.submit()
-					c := &commits{lose: map[string]loss{name: how}}
-					n := b.restored(t, copied)
-					n.Ledger = sqltest.Reopen(t, b.Ledger, copied, sql.Options{Commit: c.commit})
-					n.r = n.reconciler(n.Ledger)
-					done := false
-					for i := 0; i < 3 && !done; i++ {
-						out, err := n.r.Recover(t.Context(), n.Clock.Now(), reconcile.RecoverOptions{Actor: "anna", Reason: "a restore"})
-						done = err == nil && out.Complete
-					}
-					if !done {
-						t.Fatal("the recovery does not end")
-					}
-					n.resumeBoth()
-					n.throughLies(t, c, name)
-					n.wantAllOnce(t, 3)
+					lookStory{name: name, how: how, at: func(address string) string { return address }}.run(t, b, c)
 				})
 			})
 		}
 	}
+}
+
+// lookTransactions are those that a look at a provider makes.
+var lookTransactions = []string{
+	"record look", "record probe", "record fence", "record absent", "record accepted", "note surplus", "mark gone", "adopt job", "raise generation",
+}
+
+// lookStory is a life of some reports in which a transaction of a look comes up,
+// whose COMMIT goes wrong.
+type lookStory struct {
+	name string
+	how  loss
+	at   func(address string) string // where a ledger is reached
+	opts sql.Options                 // of one that is opened again
+}
+
+func (l lookStory) run(t *testing.T, b *bench, c *commits) {
+	t.Helper()
+	switch l.name {
+	case "note surplus", "mark gone":
+		l.sweep(t, b, c)
+	case "adopt job", "raise generation":
+		l.recover(t, b, &commits{lose: map[string]loss{}, instead: c.instead})
+	default:
+		b.uncertain(2, l.name == "record accepted")
+		c.lose[l.name] = l.how
+		b.throughLies(t, c, l.name)
+		b.wantAllOnce(t, 2)
+	}
+}
+
+// sweep finds a job that was given up.
+func (l lookStory) sweep(t *testing.T, b *bench, c *commits) {
+	t.Helper()
+	b.uncertain(2, true)
+	b.change("UPDATE submissions SET outcome = 'abandoned', evidence = 'an operator', closed_us = 1")
+	b.submit()
+	c.lose[l.name] = l.how
+	for range 6 {
+		_, _ = b.r.Sweep(t.Context(), b.Clock.Now()) // the lie may end it
+	}
+	b.wantLied(t, c, l.name)
+	// The file is noted too, unless it went with the job before that.
+	b.want("surplus jobs", "SELECT kind FROM surplus_objects WHERE kind = 'job' AND gone_us IS NOT NULL", "job")
+	b.want("surplus that is there", "SELECT kind FROM surplus_objects WHERE gone_us IS NULL")
+	if b.present(b.fake.Jobs()[0].FileID) {
+		t.Error("the file of the job that was given up is still there")
+	}
+	b.throughLies(t, c, l.name)
+	b.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1", "2")
+}
+
+// recover finds jobs that a copy of the ledger does not know.
+func (l lookStory) recover(t *testing.T, b *bench, c *commits) {
+	t.Helper()
+	b.witnessed(filepath.Join(t.TempDir(), "witness"))
+	b.reports(3)
+	copied := sqltest.Copy(t, b.Address)
+	b.collect()
+	b.submit()
+	n := b.restored(t, copied)
+	opts := l.opts
+	opts.Commit = c.commit
+	n.Ledger = sqltest.Reopen(t, b.Ledger, l.at(copied), opts)
+	n.r = n.reconciler(n.Ledger)
+	c.lose[l.name] = l.how
+	done, err := false, error(nil)
+	for i := 0; i < 6 && !done; i++ {
+		var out reconcile.Recovery
+		out, err = n.r.Recover(t.Context(), n.Clock.Now(), reconcile.RecoverOptions{Actor: "anna", Reason: "a restore"})
+		done = err == nil && out.Complete
+		if errors.Is(err, reconcile.ErrHeld) { // a lease of which nobody knows expires by itself
+			n.Clock.Advance(n.r.LeaseFor)
+		}
+	}
+	if !done {
+		t.Fatalf("the recovery does not end: %v", err)
+	}
+	n.resumeBoth()
+	n.throughLies(t, c, l.name)
+	n.wantAllOnce(t, 3)
 }
 
 // throughLies runs until idle, again after each error, and holds that the lie

@@ -18,7 +18,7 @@ func FuzzParseLocation(f *testing.F) {
 		{"postgres://u:12/", "@h/db"}, {"postgres://u:12?", "@h/db"}, {"postgres://u:12#", "@h/db"}, {"postgres://u:12?a=", "@h/db"}, {"postgres://u:1@2", "@h/db"}, {"postgres://u:%", "@h/db"}, {"postgres://u:\x00", "@h"},
 		{"postgres://u:", "@h/db?sslmode=nonsense"}, {"postgres://u:", "@h/db?sslmode=verify-full&sslrootcert=/nowhere"}, {"postgres://u:", "@h/db?binary_parameters=no"}, {"postgres://u:", "@h/db?port=x"},
 		{"postgres://u:", "@h/db?connect_timeout=x"}, {"postgres://u:", "@h/%zz"}, {"postgres://u:", "@h/d b"}, {"postgres://u:", "@ä.example/db"}, {"postgres://u:", "@h\u2028/db"}, {"postgres://u:", "@[::1/db"}, {"postgres://u:", "@h:99999/db"},
-		{"postgres://h", ""}, {"postgres://h:5433?dbname=", ""}, {"postgres://h1,h2:7?sslmode=disable&dbname=", ""}, {"postgres://u@h#", ""}, {"postgres://u@h/db?password=", ""}, {"postgres://u@h/db?sslpassword=", "&sslmode=disable"}, {"postgres://h/db?options=-c%20a=", ""}, {"postgres://:", "@"}, {"postgres:///", ""},
+		{"postgres://h", ""}, {"postgres://h:5433?dbname=", ""}, {"postgres://h1,h2:7?sslmode=disable&dbname=", ""}, {"postgres://u@h#", ""}, {"postgres://u:%89", "@h/db"}, {"postgres://h%89.", ".example/db"}, {"postgres://u@h/db?password=", ""}, {"postgres://u@h/db?sslpassword=", "&sslmode=disable"}, {"postgres://h/db?options=-c%20a=", ""}, {"postgres://:", "@"}, {"postgres:///", ""},
 		{"POSTGRES://u:", "@h/db"}, {"postgres:u:", "@h/db"}, {"postgres:/u:", "@h/db"}, {"mysql://u:", "@h/db"}, {"sqlite:", ".db"}, {"sqlite:///tmp/", ""}, {"", ""}, {"a?", ""}, {"a#", "%41"}, {":memory:", ""}, {"\x00", ""}, {"host=h password=", " dbname=x"},
 	} {
 		f.Add(s[0], s[1])

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lib/pq"
 )
@@ -76,7 +77,7 @@ func splitHosts(address string) (rest *url.URL, hosts []*url.URL, err error) {
 	at := strings.LastIndex(text[:end], "@") + 1
 	rest, err = url.Parse(scheme + "://" + text[:at] + text[end:])
 	// A password with a /, ? or # in it ends the host early, and its rest stands behind.
-	if err != nil || strings.Contains(rest.Path, "@") || at == 0 && end > 0 && strings.Contains(text[end:], "@") {
+	if err != nil || !isText(rest) || strings.Contains(rest.Path, "@") || at == 0 && end > 0 && strings.Contains(text[end:], "@") {
 		return nil, nil, refused
 	}
 	if at == end {
@@ -84,12 +85,19 @@ func splitHosts(address string) (rest *url.URL, hosts []*url.URL, err error) {
 	}
 	for h := range strings.SplitSeq(text[at:end], ",") {
 		one, err := url.Parse("postgres://" + h)
-		if err != nil || one.Hostname() == "" {
+		if err != nil || one.Hostname() == "" || !isText(one) {
 			return nil, nil, refused
 		}
 		hosts = append(hosts, one)
 	}
 	return rest, hosts, nil
+}
+
+// isText says whether the parts of an address are UTF-8. The driver replaces
+// what is not, and would go to another host, or with another password.
+func isText(u *url.URL) bool {
+	password, _ := u.User.Password()
+	return utf8.ValidString(u.Host + u.User.Username() + password + u.Path)
 }
 
 // hostList is where the driver will go, in this order, for people.

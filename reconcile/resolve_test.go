@@ -311,6 +311,25 @@ func TestF17_ResultsProveWhoseAJobIs(t *testing.T) {
 	})
 }
 
+// F17: a line that strayed into the results does not make the job somebody else's.
+func TestF17_StrayLineDoesNotDecide(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.settleBy(batch.SettleByResults)
+		b.uncertain(2, true)
+		stray := fake.Answered("foreign-1", []byte(`{"label":"ok","evidence":[]}`))
+		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
+			lines := []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`))}
+			if it.Line == 2 { // results come from the last line on
+				lines = append([]fake.Line{stray}, lines...)
+			}
+			return lines
+		})
+		b.Clock.Advance(b.r.Settings.SendWithin)
+		b.wantTally("resolve", b.resolve(), reconcile.Tally{Seen: 1, Moved: 1})
+		b.wantSubmissions("accepted: job job-000001, proven by the ids of its results")
+	})
+}
+
 // foreignJob makes a job of somebody else in the same account.
 func (b *bench) foreignJob(items int) {
 	b.t.Helper()

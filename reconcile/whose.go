@@ -15,52 +15,55 @@ type whose int
 
 const (
 	resultsNone   whose = iota // no line that tells
-	resultsOurs                // each line is of the submission
-	resultsOthers              // some line is of something else
+	resultsOurs                // most lines are of the submission
+	resultsOthers              // most lines are of something else
 )
 
 // whoseResults reads the result files of an ended job and says whether their
-// custom ids are those of a submission. Nothing of them is kept.
+// custom ids are those of a submission. A stray line or two in either kind of job
+// decides nothing. Nothing of them is kept.
 func (r *Reconciler) whoseResults(ctx context.Context, account batch.Provider, job batch.Job, submissionID string) (whose, error) {
-	verdict := resultsNone
+	ours, others := 0, 0
 	for _, f := range job.Files {
 		body, _, err := account.Download(ctx, f.ID)
 		if err != nil {
 			return resultsNone, err
 		}
-		of, err := r.whoseLines(io.LimitReader(body, r.Settings.SetBytes), account, submissionID)
+		o, t, err := r.whoseLines(io.LimitReader(body, r.Settings.SetBytes), account, submissionID)
 		if err := errors.Join(err, body.Close()); err != nil {
 			return resultsNone, &batch.Error{Op: "download", Kind: batch.Temporary}
 		}
-		if of == resultsOthers {
-			return of, nil
-		}
-		verdict = max(verdict, of)
+		ours, others = ours+o, others+t
 	}
-	return verdict, nil
+	switch {
+	case ours+others == 0:
+		return resultsNone, nil
+	case ours > others:
+		return resultsOurs, nil
+	}
+	return resultsOthers, nil
 }
 
-func (r *Reconciler) whoseLines(body io.Reader, account batch.Provider, submissionID string) (whose, error) {
-	verdict := resultsNone
+// whoseLines counts the lines of a submission, and those of anything else.
+func (r *Reconciler) whoseLines(body io.Reader, account batch.Provider, submissionID string) (ours, others int, err error) {
 	lines := newLineReader(body, r.Settings.LineBytes, sha256.New) // a digest that nobody reads
 	for {
 		line, err := lines.next()
 		if errors.Is(err, io.EOF) {
-			return verdict, nil
+			return ours, others, nil
 		}
 		if err != nil {
-			return resultsNone, err
+			return 0, 0, err
 		}
 		if line.long {
 			continue // it tells nothing
 		}
-		id := account.DecodeResult(line.body).CustomID
-		if id == "" {
-			continue
+		switch id := account.DecodeResult(line.body).CustomID; {
+		case id == "":
+		case strings.HasSuffix(id, "-"+submissionID):
+			ours++
+		default:
+			others++
 		}
-		if !strings.HasSuffix(id, "-"+submissionID) {
-			return resultsOthers, nil
-		}
-		verdict = resultsOurs
 	}
 }

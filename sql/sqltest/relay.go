@@ -172,7 +172,9 @@ func (l *link) send(to *net.TCPConn, b []byte) {
 		if _, err := to.Write(b[:n]); err != nil {
 			return
 		}
-		b = b[n:]
+		if b = b[n:]; pause == 0 {
+			continue
+		}
 		select {
 		case <-time.After(pause):
 		case <-l.relay.ended:
@@ -186,29 +188,37 @@ func (l *link) requests(pending []byte, end bool) (kept []byte) {
 		l.send(l.server, pending)
 		return nil
 	}
+	asked := 0 // bytes of requests that are whole and are not cut
 	for {
-		head, whole := l.framer.Request(pending)
+		head, whole := l.framer.Request(pending[asked:])
 		if whole == 0 {
 			break
 		}
-		l.request(pending[:whole], head)
-		pending = pending[whole:]
+		cut := l.relay.take(pending[asked : asked+whole])
+		if cut == nil {
+			asked += whole // sent together, as the client did
+			continue
+		}
+		l.send(l.server, pending[:asked])
+		l.request(pending[asked:asked+whole], head, cut)
+		pending, asked = pending[asked+whole:], 0
 	}
 	if end {
-		l.send(l.server, pending)
+		asked = len(pending)
 	}
-	return pending
+	l.send(l.server, pending[:asked])
+	return pending[asked:]
 }
 
-func (l *link) request(b []byte, head int) {
-	cut := l.relay.take(b)
-	if cut != nil && cut.Place.ofAnswer() {
+// request hands on a request that is cut, or whose answer is.
+func (l *link) request(b []byte, head int, cut *Cut) {
+	switch {
+	case cut.Place.ofAnswer():
 		l.mu.Lock()
 		l.cut = cut
 		l.mu.Unlock()
 		cut = nil
-	}
-	if cut != nil && cut.Place == BehindRequest { // and not behind the answer, which may be quick
+	case cut.Place == BehindRequest: // and not behind the answer, which may be quick
 		l.answering.Lock()
 		defer l.answering.Unlock()
 	}

@@ -1,0 +1,456 @@
+package simulation
+
+import (
+	"context"
+	stdsql "database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/reconcile"
+	"rollcall/sql/sqltest"
+)
+
+// operation is what the operator does. Commands run to their end at once, while
+// the processes stand wherever they stand.
+type operation struct {
+	*world
+	ctx context.Context
+}
+
+func (w *world) operate() operation { return operation{w, context.Background()} }
+
+func (o operation) store() reconcile.Store { return o.operator.store }
+
+// meddle does something now and then.
+func (o operation) meddle() error {
+	switch {
+	case !o.approved(laterOne, 1) && o.rng.IntN(200) == 0:
+		return o.approve(laterOne)
+	case o.strikes(braked, "by the operator"):
+		return o.brake()
+	case len(o.brakes()) > 0 && o.rng.IntN(200) == 0:
+		return o.resumeAll()
+	case !o.oracle.revoked && o.strikes(revoked, policy+"/1"):
+		return o.revoke()
+	case o.oracle.revoked && !o.approved(policy, 2) && o.rng.IntN(200) == 0:
+		return o.approveVersion(policy, 2)
+	case o.strikes(routed, "by the operator"):
+		return o.route()
+	case o.strikes(restored, "the ledger"):
+		if !o.copied {
+			return o.copyLedger()
+		}
+		return o.restore()
+	}
+	return nil
+}
+
+func (o operation) approve(id string) error { return o.approveVersion(id, 1) }
+
+func (o operation) approveVersion(id string, version int64) error {
+	p := sqltest.Policy(id, version)
+	p.Authority = o.Authority
+	v, err := reconcile.NewPolicyVersion(p, o.keys)
+	if err != nil {
+		return err
+	}
+	o.note(o.operator, fmt.Sprintf("approve %s/%d", id, version))
+	return o.store().ApprovePolicy(o.ctx, o.operator.clock(), v, "the operator", "agreed", "none")
+}
+
+func (o operation) approved(id string, version int64) bool {
+	return o.oracle.count("SELECT COUNT(*) FROM policy_versions WHERE policy_id = $1 AND version >= $2", id, version) > 0
+}
+
+// brakes are the pauses that are on.
+func (o operation) brakes() []reconcile.Pause {
+	pauses, err := o.store().Pauses(o.ctx)
+	if err != nil {
+		o.oracle.breach("the pauses cannot be read: %v", err)
+	}
+	return pauses
+}
+
+// brake pauses a stage. No intent is committed behind a pause of dispatch.
+func (o operation) brake() error {
+	stage := []reconcile.PausedStage{reconcile.PauseDispatch, reconcile.PauseDispatch, reconcile.PausePoll, reconcile.PauseApply, reconcile.PauseIntake}[o.rng.IntN(5)]
+	scope, pattern := reconcile.ScopeAll, "%"
+	if stage == reconcile.PauseDispatch && o.rng.IntN(2) == 0 {
+		scope, pattern = "policy:"+policy, policy+"/%"
+	}
+	_, err := o.store().Pause(o.ctx, o.operator.clock(), reconcile.Pause{Scope: scope, Stage: stage, Actor: "the operator", Reason: "a drill"})
+	if err == nil && stage == reconcile.PauseDispatch {
+		o.oracle.sealed[pattern] = o.oracle.intents(pattern)
+	}
+	return err
+}
+
+func (o operation) resumeAll() error {
+	for _, p := range o.brakes() {
+		if p.Reason == reconcile.EventLedgerRewound.Name {
+			return o.recover()
+		}
+	}
+	for _, p := range o.brakes() {
+		if err := o.store().Resume(o.ctx, o.operator.clock(), p.Scope, p.Stage, "the operator", "the drill is over"); err != nil {
+			return err
+		}
+		if p.Stage == reconcile.PauseDispatch {
+			delete(o.oracle.sealed, map[bool]string{true: "%", false: policy + "/%"}[p.Scope == reconcile.ScopeAll])
+		}
+	}
+	return nil
+}
+
+// revoke withdraws a policy version while its works are wherever they are.
+func (o operation) revoke() (err error) {
+	db, err := stdsql.Open("sqlite", o.ledgerPath())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	o.oracle.revoked = true
+	if _, err = db.Exec("UPDATE policy_versions SET state = 'revoked' WHERE policy_id = $1 AND version = 1", policy); err == nil {
+		o.oracle.sealed[policy+"/1"] = o.oracle.intents(policy + "/1")
+	}
+	return err
+}
+
+// route gives a report to a person.
+func (o operation) route() error {
+	d := o.source.all[o.rng.IntN(len(o.source.all))]
+	err := o.operator.r.Route(o.ctx, []string{d.id}, "the operator", "a drill", func(reconcile.RouteAnswer) {})
+	if errors.Is(err, reconcile.ErrNotFound) {
+		return nil // it did not come in yet
+	}
+	return err
+}
+
+// copyLedger makes a backup.
+func (o operation) copyLedger() (err error) {
+	db, err := stdsql.Open("sqlite", o.ledgerPath())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	o.copied, o.oracle.copied = true, o.now
+	_, err = db.Exec("VACUUM INTO '" + o.copyPath() + "'")
+	return err
+}
+
+// restore puts the backup in the place of the ledger. Whoever has sent something
+// since must be noticed.
+func (o operation) restore() error {
+	for _, p := range o.processes {
+		o.kill(p)
+	}
+	err := o.closeLedger()
+	for _, name := range []string{o.ledgerPath() + "-wal", o.ledgerPath() + "-shm"} {
+		if rerr := os.Remove(name); !errors.Is(rerr, os.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	err = errors.Join(err, os.Rename(o.copyPath(), o.ledgerPath()), o.openLedger())
+	if err != nil {
+		return err
+	}
+	o.world.copied = false
+	o.oracle.wentBackTo()
+	err = o.operator.r.VerifyWitness(o.ctx, o.operator.clock())
+	sent := slices.ContainsFunc(o.oracle.jobs, func(j *jobBook) bool { return j.made.After(o.oracle.copied) && !j.stale })
+	switch {
+	case errors.Is(err, reconcile.ErrRewound):
+		return o.recover()
+	case err == nil && sent:
+		o.oracle.breach("the ledger was put back behind what was sent, and nobody notices")
+	}
+	return err
+}
+
+// recover makes the ledger whole from what the account holds, as a person does:
+// sources deliver again, policies are approved again, and dispatch goes on only
+// when nothing is left to be recovered.
+func (o operation) recover() error {
+	o.note(o.operator, "recover")
+	if err := o.redeliver(); err != nil {
+		return err
+	}
+	for try := range 12 {
+		r, err := o.operator.r.Recover(o.ctx, o.operator.clock(), reconcile.RecoverOptions{Actor: "the operator", Reason: "a copy was put back", WithoutUnreadable: try > 6})
+		if err != nil {
+			return err
+		}
+		for _, j := range r.Jobs {
+			o.note(o.operator, j.ProviderJobID+" "+j.Became)
+			if book := o.oracle.byID[j.ProviderJobID]; book != nil && j.Became == reconcile.RecoveredSurplus {
+				book.stale = true // given up: nothing of it is used
+			}
+		}
+		if r.Complete {
+			return o.recovered()
+		}
+		o.pass(10 * time.Minute)
+		for _, pass := range []reconcile.PassName{reconcile.PassPoll, reconcile.PassConsume} {
+			if _, err := o.operator.r.Run(o.ctx, pass); err != nil && !errors.Is(err, reconcile.ErrHeld) {
+				return err
+			}
+		}
+	}
+	o.oracle.breach("a recovery never ends")
+	return nil
+}
+
+// redeliver has the sources send all that they ever sent.
+func (o operation) redeliver() error {
+	if err := o.approve(policy); err != nil && !errors.Is(err, reconcile.ErrRefused) {
+		return err
+	}
+	if o.oracle.revoked {
+		if err := o.revoke(); err != nil {
+			return err
+		}
+	}
+	if !o.approved(laterOne, 1) {
+		if err := o.approve(laterOne); err != nil {
+			return err
+		}
+	}
+	calm := o.calm
+	o.world.calm = true
+	defer func() { o.world.calm = calm }()
+	o.source.again()
+	for o.source.waits() {
+		if _, err := o.source.deliver(o.ctx, o.operator); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o operation) recovered() error {
+	for pattern := range o.oracle.sealed { // what was adopted has intents from before
+		o.oracle.sealed[pattern] = o.oracle.intents(pattern)
+	}
+	if err := o.operator.r.RenewWitness(o.ctx); err != nil {
+		return err
+	}
+	for _, stage := range []reconcile.PausedStage{reconcile.PauseDispatch, reconcile.PauseApply} {
+		err := o.store().Resume(o.ctx, o.operator.clock(), reconcile.ScopeAll, stage, "the operator", "recovered")
+		if err != nil && !errors.Is(err, reconcile.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle runs what is left to its end.
+func (o operation) settle() error {
+	if !o.approved(laterOne, 1) {
+		if err := o.approve(laterOne); err != nil {
+			return err
+		}
+	}
+	if o.oracle.revoked && !o.approved(policy, 2) {
+		if err := o.approveVersion(policy, 2); err != nil {
+			return err
+		}
+	}
+	for round := range 3000 {
+		if err := o.resumeAll(); err != nil {
+			return err
+		}
+		if err := o.round(); err != nil {
+			return err
+		}
+		done, err := o.idle(round)
+		if err != nil || done || len(o.oracle.breaches) > 0 {
+			return err
+		}
+	}
+	o.oracle.breach("nothing comes to rest: %s", o.left())
+	return nil
+}
+
+// round runs every pass once.
+func (o operation) round() error {
+	for o.source.waits() {
+		if _, err := o.source.deliver(o.ctx, o.operator); err != nil {
+			return err
+		}
+	}
+	next, err := o.store().Next(o.ctx, o.operator.clock(), o.operator.r.Settings.UnsentMargin)
+	if err != nil {
+		return err
+	}
+	moving := passes()
+	if next.Overdue > 0 {
+		moving = append(moving, reconcile.PassCheck)
+	}
+	for _, pass := range moving {
+		_, err := o.operator.r.Run(o.ctx, pass)
+		if errors.Is(err, reconcile.ErrHeld) { // by a process that died
+			o.pass(o.operator.r.LeaseFor)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", pass, err)
+		}
+	}
+	return nil
+}
+
+// idle lets time pass until something is due, or says that nothing is left.
+func (o operation) idle(round int) (done bool, err error) {
+	open := o.oracle.count("SELECT COUNT(*) FROM submissions WHERE outcome IS NULL")
+	left := o.oracle.count("SELECT COUNT(*) FROM works WHERE disposition = 'live' AND stage <> 'recorded'") +
+		o.oracle.count("SELECT COUNT(*) FROM works WHERE stage = 'extracted'") + o.oracle.count("SELECT COUNT(*) FROM holds")
+	if open+left+len(o.coming) == 0 && o.unfinishedJobs() == 0 {
+		return true, o.sweep()
+	}
+	if open > 0 && round%50 == 49 {
+		if err := o.decide(); err != nil {
+			return false, err
+		}
+	}
+	next, err := o.store().Next(o.ctx, o.operator.clock(), o.operator.r.Settings.UnsentMargin)
+	if err != nil {
+		return false, err
+	}
+	wait := 10 * time.Minute
+	if next.At != nil {
+		wait = next.At.Sub(o.operator.clock())
+	}
+	o.pass(min(max(wait, 15*time.Minute), 6*time.Hour).Truncate(quantum) + quantum)
+	return false, nil
+}
+
+// unfinishedJobs counts the jobs that go on by themselves.
+func (o operation) unfinishedJobs() (n int) {
+	rows, err := o.books.Query(`SELECT COALESCE(j.provider_job_id, '') FROM jobs j JOIN policy_versions p ON p.policy_id = j.policy_id AND p.version = j.policy_version
+		WHERE j.state IN ('submitted', 'ended') OR j.state IN ('planning', 'ready') AND p.state = 'approved'`)
+	if err != nil {
+		o.oracle.breach("the jobs cannot be read: %v", err)
+		return 0
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			o.oracle.breach("a job cannot be read: %v", err)
+		}
+		if !o.oracle.vanished[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// decide says what became of submissions that nothing else can tell: from the
+// processor's own books, as somebody does who can ask the processor.
+func (o operation) decide() error {
+	if len(o.coming) > 0 {
+		return nil // not even the processor knows yet
+	}
+	rows, err := o.books.Query("SELECT submission_id FROM submissions WHERE outcome IS NULL AND obstacle IS NOT NULL")
+	if err != nil {
+		return err
+	}
+	var open []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		open = append(open, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	now := o.operator.clock()
+	for _, id := range open {
+		o.struck["decided_by_hand"]++
+		made := slices.IndexFunc(o.oracle.jobs, func(j *jobBook) bool { return j.submission == id })
+		if made >= 0 {
+			err = o.store().RecordAccepted(o.ctx, now, reconcile.Acceptance{SubmissionID: id, ProviderJobID: o.oracle.jobs[made].id, Status: "found", NextPoll: now, Evidence: "the processor says so"})
+		} else {
+			err = o.store().RecordAbsent(o.ctx, now, reconcile.Absence{SubmissionID: id, Evidence: "the processor says so", Abandoned: true, NextSubmit: now})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep looks for what is left at the account.
+func (o operation) sweep() error {
+	if o.Settles != batch.SettleByListing {
+		return nil
+	}
+	for range 2 { // what the first cancels has ended at the second
+		if _, err := o.operator.r.Run(o.ctx, reconcile.PassSweep); err != nil {
+			return err
+		}
+		o.pass(time.Hour)
+	}
+	if pauses := o.brakes(); len(pauses) > 0 { // what came late from before a recovery
+		return o.resumeAll()
+	}
+	return nil
+}
+
+// check calls the roll.
+func (o operation) check() error {
+	report, err := o.operator.r.RunCheck(o.ctx)
+	if err != nil {
+		return err
+	}
+	for _, inv := range report.Invariants {
+		for _, b := range inv.Breaches {
+			if !inv.Decision && !o.vanishedJob(b.Subject) {
+				o.oracle.breach("the roll is broken: %s %s %s", inv.Name, b.Subject, b.Detail)
+			}
+		}
+	}
+	return nil
+}
+
+// vanishedJob says whether a subject is a job that the processor has forgotten: a
+// person must ask there what became of it, and the roll says so until then.
+func (o operation) vanishedJob(subject string) bool {
+	var id stdsql.NullString
+	err := o.books.QueryRow("SELECT provider_job_id FROM jobs WHERE 'job:' || job_id = $1", subject).Scan(&id)
+	return err == nil && o.oracle.vanished[id.String]
+}
+
+// left says what does not come to its end.
+func (o operation) left() string {
+	var all []string
+	for _, q := range []string{
+		"SELECT 'work ' || work_id || ' ' || stage || ' of ' || policy_id || '/' || policy_version FROM works WHERE disposition = 'live' AND stage <> 'recorded' OR stage = 'extracted'",
+		"SELECT 'job ' || job_id || ' ' || state || ' ' || COALESCE(provider_job_id, '') FROM jobs WHERE state NOT IN ('consumed', 'abandoned')",
+		"SELECT 'submission ' || submission_id || ' open, ' || COALESCE(obstacle, '') FROM submissions WHERE outcome IS NULL",
+		"SELECT 'held ' || report_id FROM holds",
+	} {
+		rows, err := o.books.Query(q)
+		if err != nil {
+			return err.Error()
+		}
+		for rows.Next() {
+			var s string
+			if err := rows.Scan(&s); err != nil {
+				return err.Error()
+			}
+			all = append(all, s)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err.Error()
+		}
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,435 @@
+package simulation
+
+import (
+	stdsql "database/sql"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/batch/fake"
+	"rollcall/reconcile"
+)
+
+// oracle keeps books of what really happened, apart from the ledger, and says
+// what must not have happened.
+type oracle struct {
+	w        *world
+	breaches []string
+
+	texts    map[string]map[string]bool // by work: what may be sent for it
+	reports  map[string]*reportBook     // by report id: what has a receipt
+	works    map[string]workBook
+	jobs     []*jobBook
+	byID     map[string]*jobBook
+	truth    map[string]map[string]fault // by job and work: what was returned; "" is a good answer
+	lostSets map[string]bool             // jobs of which results are gone
+	cutSets  map[string]bool             // jobs of which a download was short
+	vanished map[string]bool
+	expiring bool // the job that ends now ran only in part
+
+	standing map[string]recordBook // by report
+	sealed   map[string]int        // by policy pattern: intents committed before a brake was on
+	wentBack bool                  // the ledger was replaced by an older copy
+	copied   time.Time             // when that copy was made
+	revoked  bool                  // policy p/1
+}
+
+type workBook struct {
+	report   string
+	revision int64
+}
+
+type reportBook struct {
+	name    string
+	current int64
+}
+
+type jobBook struct {
+	id, submission, job string
+	made                time.Time
+	works               []string
+	// stale: its request came when nobody waited for it any more, so that its
+	// texts may have gone out again. No rule of ours can keep a network from that.
+	stale bool
+}
+
+type recordBook struct {
+	work     string
+	revision int64
+	label    string
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{
+		w: w, texts: map[string]map[string]bool{}, reports: map[string]*reportBook{}, works: map[string]workBook{}, byID: map[string]*jobBook{},
+		truth: map[string]map[string]fault{}, lostSets: map[string]bool{}, cutSets: map[string]bool{}, vanished: map[string]bool{},
+		standing: map[string]recordBook{}, sealed: map[string]int{},
+	}
+}
+
+func (o *oracle) breach(format string, args ...any) {
+	b := fmt.Sprintf(format, args...)
+	o.breaches = append(o.breaches, b)
+	o.w.note(nil, "BREACH: "+b)
+}
+
+// expects tells of a delivery that will come.
+func (o *oracle) expects(d delivery) {
+	report := o.w.keys.ReportID("acme", d.system, d.id)
+	id, _ := policyOf(d.system)
+	for version := int64(1); version <= 2; version++ {
+		work := o.w.keys.WorkID(report, d.revision, id, version)
+		o.works[work] = workBook{report, d.revision}
+		if o.texts[work] == nil {
+			o.texts[work] = map[string]bool{}
+		}
+		o.texts[work][d.text] = true
+	}
+}
+
+// receipt is what a source was told. It is true at once, and stays true.
+func (o *oracle) receipt(d delivery, rc reconcile.Receipt) {
+	if want := o.w.keys.ReportID("acme", d.system, d.id); rc.ReportID != want {
+		o.breach("the receipt of %s is about another report", d)
+	}
+	r := o.reports[rc.ReportID]
+	if r == nil {
+		r = &reportBook{name: d.system + " " + d.id}
+		o.reports[rc.ReportID] = r
+	}
+	if rc.Verdict != reconcile.Conflict || d.revision > r.current {
+		r.current = max(r.current, d.revision)
+	}
+	if n := o.count("SELECT COUNT(*) FROM revisions WHERE report_id = $1 AND revision = $2", rc.ReportID, d.revision); n != 1 {
+		o.breach("%s has a receipt, and the ledger holds %d of it", d, n)
+	}
+}
+
+// rightAnswer is what a text is to be called, and the words that prove it.
+func rightAnswer(text string) (label, evidence string) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text))
+	label = []string{"ok", "spam", "harassment", "self_harm", "unsafe_advice"}[h.Sum32()%5]
+	if label != "ok" {
+		evidence = strings.Fields(text)[2]
+	}
+	return label, evidence
+}
+
+func answer(label, evidence string) []byte {
+	if evidence == "" {
+		return []byte(`{"label":"` + label + `","evidence":[]}`)
+	}
+	return []byte(`{"label":"` + label + `","evidence":["` + evidence + `"]}`)
+}
+
+// script is what the processor returns for an item.
+func (o *oracle) script(it fake.Item) []fake.Line {
+	work, _, _ := strings.Cut(it.CustomID, "-")
+	if !o.texts[work][it.Text] {
+		o.breach("job %s was sent a text that is not the one of work %s", it.JobID, work)
+	}
+	kind, lines := o.fate(it)
+	if o.truth[it.JobID] == nil {
+		o.truth[it.JobID] = map[string]fault{}
+	}
+	o.truth[it.JobID][work] = kind
+	return lines
+}
+
+// fate draws what becomes of an item.
+func (o *oracle) fate(it fake.Item) (fault, []fake.Line) {
+	w := o.w
+	good := fake.Answered(it.CustomID, answer(rightAnswer(it.Text)))
+	wrong := fake.Answered(it.CustomID, answer("spam", strings.Fields(it.Text)[0]))
+	if o.expiring && w.rng.IntN(2) == 0 {
+		if w.rng.IntN(2) == 0 {
+			return itemMissing, []fake.Line{}
+		}
+		return jobExpired, []fake.Line{fake.Failed(it.CustomID, batch.Expired, "batch_expired")}
+	}
+	for _, f := range []struct {
+		kind  fault
+		lines []fake.Line
+	}{
+		{itemMissing, []fake.Line{}},
+		{itemFailed, []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}},
+		{itemRefused, []fake.Line{fake.Failed(it.CustomID, batch.Refused, "")}},
+		{itemTruncated, []fake.Line{fake.Failed(it.CustomID, batch.Truncated, "length")}},
+		{itemMalformed, []fake.Line{{Channel: batch.ChannelOutput, Raw: []byte(`{"custom_id":` + it.CustomID)}}},
+		{itemInvalid, []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"fine","evidence":[]}`))}},
+		{itemCrossed, []fake.Line{fake.Answered(it.CustomID, answer("spam", "words-of-another-report"))}},
+		{itemTwice, []fake.Line{good, good}},
+		{itemConflict, []fake.Line{wrong, good}},
+		{itemUnknown, []fake.Line{fake.Answered("somebody-elses", answer("ok", "")), good}},
+	} {
+		if w.strikes(f.kind, it.CustomID) {
+			if f.kind == itemTwice || f.kind == itemUnknown {
+				return "", f.lines
+			}
+			return f.kind, f.lines
+		}
+	}
+	return "", []fake.Line{good}
+}
+
+// loseResults makes the processor lose the results of a job.
+func (o *oracle) loseResults(id string) {
+	for _, f := range o.w.fake.Files() {
+		if f.Channel != "" && strings.HasPrefix(f.Name, id+"-") {
+			o.w.fake.ForgetFile(f.ID)
+			o.lostSets[id] = true
+		}
+	}
+}
+
+// cut notes that a download was short without saying so.
+func (o *oracle) cut(fileID string) {
+	for _, f := range o.w.fake.Files() {
+		if f.ID == fileID {
+			id, _, _ := strings.Cut(f.Name, "-output")
+			id, _, _ = strings.Cut(id, "-error")
+			o.cutSets[id] = true
+		}
+	}
+}
+
+// jobMade judges a job that the processor has just accepted.
+func (o *oracle) jobMade(c batch.Creation) {
+	all := o.w.fake.Jobs()
+	book := all[len(all)-1]
+	if book.Metadata["rc_probe"] != "" {
+		return
+	}
+	j := &jobBook{id: book.ID, submission: c.Metadata["rc_submission"], job: c.Metadata["rc_job"], made: o.w.now}
+	for _, id := range book.CustomIDs {
+		work, _, _ := strings.Cut(id, "-")
+		j.works = append(j.works, work)
+	}
+	o.standingOf(j)
+	if !j.stale {
+		for _, work := range j.works {
+			for _, earlier := range o.jobs {
+				o.judgeAgain(work, earlier, j, all)
+			}
+		}
+	}
+	o.jobs, o.byID[j.id] = append(o.jobs, j), j
+}
+
+// standingOf compares a job with the submission that it is made under.
+func (o *oracle) standingOf(j *jobBook) {
+	var outcome stdsql.NullString
+	err := o.w.books.QueryRow("SELECT outcome FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome)
+	switch {
+	case err != nil && o.wentBack:
+		j.stale = true // it was asked for before the ledger was put back
+	case err != nil:
+		o.breach("job %s is made under submission %s, and no intent of it is committed: %v", j.id, j.submission, err)
+	case outcome.String == "accepted":
+		o.breach("job %s is made under submission %s, which has its job already", j.id, j.submission)
+	case outcome.Valid:
+		j.stale = true
+		if o.w.Settles == batch.SettleByListing && len(j.works) > 0 {
+			o.breach("job %s is made with texts under submission %s, which is closed as %s", j.id, j.submission, outcome.String)
+		}
+	}
+}
+
+// judgeAgain judges that a work is sent although an earlier job has it: what
+// succeeded, may yet succeed, or was answered for good is not repeated.
+func (o *oracle) judgeAgain(work string, earlier, now *jobBook, all []fake.JobBook) {
+	if earlier.stale {
+		return
+	}
+	has := false
+	for _, other := range earlier.works {
+		has = has || other == work
+	}
+	if !has {
+		return
+	}
+	var phase batch.Phase
+	for _, j := range all {
+		if j.ID == earlier.id {
+			phase = j.Phase
+		}
+	}
+	kind := o.truth[earlier.id][work]
+	_, returned := o.truth[earlier.id][work]
+	switch {
+	case phase == batch.PhaseInvalid:
+	case o.wentBack && o.vanished[earlier.id]: // neither the ledger nor the processor knows of it
+	case o.w.Settles == batch.SettleByRepeat && o.abandoned(earlier.submission): // a repeat does no harm there
+	case phase == batch.PhaseRunning:
+		o.breach("work %s is sent in job %s while job %s has it", work, now.id, earlier.id)
+	case o.lostSets[earlier.id], !returned: // gone, or cancelled before it ran
+	case o.cutSets[earlier.id] && o.w.now.Sub(earlier.made) > reconcile.DefaultSettings().FilesGrace: // asked for in vain for long enough
+	case kind == "", kind == itemConflict, kind == itemRefused:
+		o.breach("work %s is sent in job %s although job %s answered it (%s)", work, now.id, earlier.id, kind)
+	}
+}
+
+func (o *oracle) abandoned(submission string) bool {
+	return o.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1 AND outcome = 'accepted'", submission) == 0
+}
+
+// committed judges the ledger behind a commit.
+func (o *oracle) committed(_ *process, name string) {
+	switch name {
+	case "commit intent":
+		for pattern, before := range o.sealed {
+			if n := o.intents(pattern); n > before {
+				o.breach("an intent of policy %q is committed behind a brake", pattern)
+			}
+		}
+	case "apply extracted":
+		o.judgeRecords()
+	}
+}
+
+// intents counts the intents of the policy versions that match a pattern.
+func (o *oracle) intents(pattern string) int {
+	return o.count("SELECT COUNT(*) FROM submissions s JOIN jobs j ON j.job_id = s.job_id WHERE j.policy_id || '/' || j.policy_version LIKE $1", pattern)
+}
+
+// judgeRecords compares the records that stand with those that stood.
+func (o *oracle) judgeRecords() {
+	rows, err := o.w.books.Query("SELECT report_id, work_id, revision, kind, COALESCE(label, reason) FROM review_records WHERE authoritative = 1")
+	if err != nil {
+		o.breach("the records cannot be read: %v", err)
+		return
+	}
+	defer rows.Close()
+	seen := map[string]bool{}
+	for rows.Next() {
+		var report, kind string
+		var now recordBook
+		if err := rows.Scan(&report, &now.work, &now.revision, &kind, &now.label); err != nil {
+			o.breach("a record cannot be read: %v", err)
+			return
+		}
+		if seen[report] {
+			o.breach("report %s has two authoritative records", report)
+		}
+		seen[report] = true
+		before, stood := o.standing[report]
+		switch {
+		case !stood || before.work != now.work:
+			o.judgeRecord(report, kind, now)
+		case before != now:
+			o.breach("the record of work %s changed from %q to %q", now.work, before.label, now.label)
+		}
+		if stood && now.revision < before.revision {
+			o.breach("authority of report %s went back from revision %d to %d", report, before.revision, now.revision)
+		}
+		o.standing[report] = now
+	}
+	for report := range o.standing {
+		if !seen[report] {
+			o.breach("the record of report %s is gone", report)
+		}
+	}
+}
+
+// judgeRecord judges a record by what was really returned.
+func (o *oracle) judgeRecord(report, kind string, now recordBook) {
+	book, known := o.works[now.work]
+	if !known && now.label == string(reconcile.Routed) {
+		return // a held report has a work under no policy of its source
+	}
+	if !known || book.report != report || book.revision != now.revision {
+		o.breach("the record of report %s is that of no work of it", report)
+		return
+	}
+	returned := map[fault]bool{}
+	for _, j := range o.jobs {
+		if kind, ok := o.truth[j.id][now.work]; ok {
+			returned[kind] = true
+		}
+	}
+	right := false
+	for text := range o.texts[now.work] {
+		label, _ := rightAnswer(text)
+		right = right || label == now.label
+	}
+	switch {
+	case kind == "classified" && !right:
+		o.breach("report %s is called %q, which is wrong", report, now.label)
+	case kind == "classified" && !returned[""]:
+		o.breach("report %s is classified, and no job answered it well", report)
+	case now.label == string(reconcile.ConflictingResults) && !returned[itemConflict],
+		now.label == string(reconcile.Refused) && !returned[itemRefused]:
+		o.breach("report %s is %s, and no job said so", report, now.label)
+	}
+}
+
+// count is the answer to a query that counts.
+func (o *oracle) count(query string, args ...any) int {
+	var n int
+	if err := o.w.books.QueryRow(query, args...).Scan(&n); err != nil {
+		o.breach("the ledger cannot be read: %v", err)
+	}
+	return n
+}
+
+// wentBackTo forgets what an older copy need not know.
+func (o *oracle) wentBackTo() {
+	o.wentBack, o.standing, o.sealed = true, map[string]recordBook{}, map[string]int{}
+}
+
+// atRest judges the whole when nothing is left to do.
+func (o *oracle) atRest() error {
+	if len(o.breaches) > 0 {
+		return nil
+	}
+	o.judgeRecords()
+	for id, r := range o.reports {
+		record, ok := o.standing[id]
+		if !ok || record.revision != r.current {
+			o.breach("report %s has revision %d, and the record that stands is of %d", r.name, r.current, record.revision)
+		}
+	}
+	if n := o.count("SELECT COUNT(*) FROM reports"); n != len(o.reports) {
+		o.breach("%d reports have a receipt, and the ledger holds %d", len(o.reports), n)
+	}
+	for _, rule := range o.w.fake.Breaches() {
+		if o.w.Settles != batch.SettleByResults { // where what came late is not fenced off
+			o.breach("the processor saw a broken rule: %s", rule)
+		}
+	}
+	if o.w.Settles == batch.SettleByListing {
+		o.judgeAccount()
+	}
+	return o.w.operate().check()
+}
+
+// judgeAccount compares the account with the ledger: each of our jobs is known,
+// or found to be one too many and at its end.
+func (o *oracle) judgeAccount() {
+	for _, j := range o.w.fake.Jobs() {
+		if j.Metadata["rc_probe"] != "" || o.vanished[j.ID] {
+			continue
+		}
+		known := o.count("SELECT COUNT(*) FROM jobs WHERE provider_job_id = $1", j.ID)
+		surplus := o.count("SELECT COUNT(*) FROM surplus_objects WHERE object_id = $1", j.ID)
+		if known+surplus == 0 {
+			o.breach("job %s is at the processor, and the ledger knows nothing of it", j.ID)
+		}
+		if surplus > 0 && j.Phase == batch.PhaseRunning {
+			o.breach("job %s is one too many, and goes on", j.ID)
+		}
+	}
+}
+
+// stale counts the jobs whose requests came too late.
+func (o *oracle) stale() (n int64) {
+	for _, j := range o.jobs {
+		if j.stale {
+			n++
+		}
+	}
+	return n
+}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,8 +117,17 @@ func hostList(cfg pq.Config) string {
 	return strings.Join(list, ",")
 }
 
-// refuseSettings refuses what would be overridden in silence.
+// settingName is a name that the driver takes as it is, and never as several.
+var settingName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// refuseSettings refuses what would be overridden in silence, and what is no
+// setting: the driver's error would show it, and it may be half a password.
 func refuseSettings(q url.Values) error {
+	for name := range q {
+		if !settingName.MatchString(name) {
+			return errors.New("database: the address has a setting whose name is no word; write special characters of user and password as %XX")
+		}
+	}
 	if v := q.Get("binary_parameters"); q.Has("binary_parameters") && !slices.Contains([]string{"yes", "on", "true", "1"}, v) {
 		return fmt.Errorf("database: binary_parameters=%s in the address: rollcall always uses binary_parameters=yes, without which a pooler in transaction mode gives one client another client's answers; take it out", v)
 	}

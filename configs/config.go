@@ -214,7 +214,6 @@ func (c *Config) Settings() reconcile.Settings {
 		MissGrace: c.Poll.MissGrace.Std(), MissCount: c.Poll.MissCount, FilesGrace: c.Poll.FilesGrace.Std(),
 		ConsumeRetry: c.Consume.Retry.Std(), LostGrace: c.Consume.LostGrace.Std(),
 		LineBytes: int(c.Consume.MaxLine), SetBytes: int64(c.Consume.MaxSet),
-		Decoders: reconcile.DefaultSettings().Decoders, // nobody has needed another number
 		UncertainAfter: c.Check.UncertainAfter.Std(), JobOverdue: c.Check.JobOverdue.Std(),
 		StuckAfter: c.Check.StuckAfter.Std(), UnreadAfter: c.Check.UnreadAfter.Std(), BreachLimit: c.Check.MaxListed,
 	}

@@ -85,7 +85,6 @@ type Settings struct {
 	LostGrace    time.Duration // a result file that stays unknown at the provider for longer is lost
 	LineBytes    int           // longest result line that is read
 	SetBytes     int64         // longest result file that is read
-	Decoders     int           // goroutines that decode a result file beside the one that writes; at least 1
 
 	ItemRetry time.Duration // wait before a member that failed is collected again
 
@@ -105,7 +104,7 @@ func DefaultSettings() Settings {
 		SendWithin: 15 * time.Minute, UnsentMargin: time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
 		ResolveFirst: 30 * time.Second, ResolveMax: 10 * time.Minute, AbsentAfter: 11 * time.Minute, SweepWindow: 30 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
-		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30, Decoders: 2,
+		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
 		ItemRetry:      10 * time.Minute,
 		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, StuckAfter: 2 * time.Hour,
 		UnreadAfter: 84 * time.Hour, BreachLimit: 1000,
@@ -131,6 +130,9 @@ type Reconciler struct {
 	LeaseFor     time.Duration // how long a lease outlives its last write
 	// Tick times the prolonging of leases; nil is this process's clock.
 	Tick func(every time.Duration) (ticks <-chan time.Time, stop func())
+	// Decoders is how many goroutines decode a result file beside the one that
+	// writes; 0 is 2. With one the order of the writes is that of the file.
+	Decoders int
 	// PolicyFor names the policy of a source; false for a source that is not configured.
 	PolicyFor func(tenant, system string) (policyID string, ok bool)
 	// Progress is told now and then how far a pass is; nil for nobody.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -63,7 +64,7 @@ func (j *jobReading) readFile(ctx context.Context, set ResultSet) error {
 		return f.split(gctx, body, size, raw)
 	})
 	var decoding sync.WaitGroup
-	for range max(f.Settings.Decoders, 1) { // decoding is the larger part of the work
+	for range cmp.Or(j.Decoders, 2) { // decoding is the larger part of the work
 		decoding.Add(1)
 		g.Go(func() error {
 			defer decoding.Done()

@@ -51,13 +51,14 @@ func (p *process) start() {
 	}
 	p.witness = witness.New(w.witnessPath(), p.store, p.clock)
 	s := reconcile.DefaultSettings()
-	s.Chunk, s.JobItems, s.Decoders, s.JobsPerRun = w.chunk, w.jobItems, 1, 5
+	s.Chunk, s.JobItems, s.JobsPerRun = w.chunk, w.jobItems, 5
 	p.r = &reconcile.Reconciler{
 		Store: p.store, Keys: w.keys, Accounts: w.accountsFor(p), Settings: s,
 		Now:    func(context.Context) (time.Time, error) { return p.clock(), nil },
 		Uptime: func() time.Duration { return w.now.Sub(p.began) },
 		Rand:   readerOf(w.rng), Log: zerolog.Nop(), Witness: (*itsWitness)(p),
-		Holder: fmt.Sprintf("%s since %d", p.name, w.now.UnixMicro()), LeaseFor: 2 * time.Minute,
+		Decoders: 1,
+		Holder:   fmt.Sprintf("%s since %d", p.name, w.now.UnixMicro()), LeaseFor: 2 * time.Minute,
 		Tick:      func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }, // a write prolongs its lease
 		PolicyFor: func(_, system string) (string, bool) { return policyOf(system) },
 		Step: func(point string) {

@@ -119,7 +119,7 @@ func TestF46_CutsAtEveryCommit(t *testing.T) {
 	random := sqltest.Seeded(t)
 	var counts cutCounts
 	t.Run("postgres", func(t *testing.T) {
-		for _, run := range sqltest.Sample(t, random, cutRuns(seen, random), 5) {
+		for _, run := range sqltest.Sample(t, random, cutRuns(seen, random), 5, nil) {
 			t.Run(run.String(), func(t *testing.T) {
 				t.Parallel()
 				cutAtCommit(t, run)

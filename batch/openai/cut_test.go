@@ -18,7 +18,7 @@ import (
 // The timeouts of a client whose connections are cut: cutShort where a fault lets
 // nothing through, so that the timeout ends it, cutLong where all gets through.
 const (
-	cutShort = 250 * time.Millisecond
+	cutShort = time.Second
 	cutLong  = 30 * time.Second
 	cutSlack = 20 * time.Second // for a machine that is busy
 )
@@ -148,6 +148,12 @@ func (r cutRun) fails() bool {
 	return !r.passes() && r.fault != sqltest.FaultTrickle && !r.warm
 }
 
+// telling says whether a create cut so is in every sample: it did not arrive
+// whole, or it did and nothing comes back.
+func (r cutRun) telling() bool {
+	return !r.warm && (r.place == sqltest.InBody || r.place == sqltest.BeforeAnswer) && (r.fault == sqltest.FaultClose || r.fault == sqltest.FaultStall)
+}
+
 // silent says whether only the client's own timeout ends the call.
 func (r cutRun) silent() bool {
 	return r.fault == sqltest.FaultStall || r.fault == sqltest.FaultTrickle
@@ -176,7 +182,7 @@ func TestCuts(t *testing.T) {
 	var mu sync.Mutex
 	struck := map[string]int{}
 	t.Run("runs", func(t *testing.T) {
-		for _, run := range sqltest.Sample(t, random, runs, 40) {
+		for _, run := range sqltest.Sample(t, random, runs, 20, func(r cutRun) bool { return ops[r.op].name == "create" && r.telling() }) {
 			t.Run(fmt.Sprintf("%s %s, %s, %.2f, %v", ops[run.op].request, run.place, run.fault, run.at, run.warm), func(t *testing.T) {
 				t.Parallel()
 				cutCall(t, ops[run.op], run)
@@ -202,9 +208,7 @@ func cutCall(t *testing.T, op cutOp, run cutRun) {
 	c := newClient(t, "http://"+relay.HostPort(), func(cfg *openai.Config) { cfg.CallTimeout, cfg.TransferTimeout = timeout, timeout })
 	call := op.ready(r)
 	if run.warm {
-		if _, err := c.ListFiles(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		_, _ = c.ListFiles(t.Context(), "") // one that the machine is too busy for is no use, and no fault
 	}
 	before := r.books().Requests[op.name]
 	cut := &sqltest.Cut{Place: run.place, Fault: run.fault, At: run.at, Request: func(b []byte) bool { return bytes.HasPrefix(b, []byte(op.request)) }}

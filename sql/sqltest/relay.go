@@ -97,6 +97,23 @@ func (r *Relay) flowing() bool {
 	}
 }
 
+// keep notes connections for CloseAll. At the end of the test it closes them: they
+// came too late for that.
+func (r *Relay) keep(conns ...net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.ended:
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		return false
+	default:
+		r.conns = append(r.conns, conns...)
+		return true
+	}
+}
+
 func (r *Relay) accept(running *sync.WaitGroup) {
 	for {
 		client, err := r.listener.Accept()
@@ -108,9 +125,9 @@ func (r *Relay) accept(running *sync.WaitGroup) {
 			_ = client.Close()
 			continue
 		}
-		r.mu.Lock()
-		r.conns = append(r.conns, client, server)
-		r.mu.Unlock()
+		if !r.keep(client, server) {
+			return
+		}
 		l := &link{relay: r, client: client.(*net.TCPConn), server: server.(*net.TCPConn)}
 		if r.protocol != nil {
 			l.framer = r.protocol()

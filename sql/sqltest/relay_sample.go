@@ -25,16 +25,22 @@ func Seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// Sample is n of them at random, or in a long run all, in their order.
-func Sample[T any](t testing.TB, r *rand.Rand, of []T, n int) []T {
+// Sample is n of them at random and all that must be in it, nil for none; in a
+// long run it is all of them, in their order.
+func Sample[T any](t testing.TB, r *rand.Rand, of []T, n int, must func(T) bool) []T {
 	t.Helper()
-	if Long() || n >= len(of) {
+	if Long() {
 		return of
 	}
-	chosen := make([]T, 0, n)
-	for _, i := range r.Perm(len(of))[:n] {
-		chosen = append(chosen, of[i])
+	var chosen []T
+	for _, i := range r.Perm(len(of)) {
+		if must != nil && must(of[i]) {
+			chosen = append(chosen, of[i])
+		} else if n > 0 {
+			chosen = append(chosen, of[i])
+			n--
+		}
 	}
-	t.Logf("%d of %d", n, len(of))
+	t.Logf("%d of %d", len(chosen), len(of))
 	return chosen
 }

@@ -295,7 +295,7 @@ func TestF16_CutsAtEveryRequest(t *testing.T) {
 	random := sqltest.Seeded(t)
 	var counts cutCounts
 	t.Run("sqlite", func(t *testing.T) {
-		for _, run := range sqltest.Sample(t, random, accountCuts(honest.seen, random), 8, nil) {
+		for _, run := range sqltest.Sample(t, random, accountCuts(honest.seen, random), 4, nil) {
 			t.Run(run.String(), func(t *testing.T) {
 				t.Parallel()
 				s, cut := newAccountStory(t, "sqlite", run)

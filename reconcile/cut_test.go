@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"fmt"
+	"os"
 	"maps"
 	"math/rand/v2"
 	"net/url"
@@ -113,8 +114,12 @@ func (c *cutCounts) complete(t *testing.T, places []sqltest.Place) {
 // COMMIT: closed, reset, silent or slow, before, within or behind the COMMIT or
 // its answer. No report is lost, nothing is sent twice, and every call ends.
 //
-// Without ROLLCALL_TEST_LONG=1 it runs a sample, which ROLLCALL_TEST_SEED repeats.
+// It takes minutes, so it runs with ROLLCALL_TEST_LONG=1 only; each kind of cut at
+// a COMMIT is in the normal run of package sql.
 func TestF46_CutsAtEveryCommit(t *testing.T) {
+	if os.Getenv("ROLLCALL_TEST_LONG") == "" {
+		t.Skip("it takes minutes, and runs with ROLLCALL_TEST_LONG=1")
+	}
 	seen := honestCommits(t)
 	random := sqltest.Seeded(t)
 	var counts cutCounts

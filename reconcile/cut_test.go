@@ -2,10 +2,10 @@ package reconcile_test
 
 import (
 	"fmt"
-	"os"
 	"maps"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"

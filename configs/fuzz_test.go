@@ -17,18 +17,8 @@ import (
 // its place, none repeats what stands in a file, and the passes can run with what
 // is accepted.
 func FuzzLoad(f *testing.F) {
-	for _, pattern := range []string{"rollcall.yaml", "sandbox/*.yaml", "policies/*.yaml", "testdata/config/*.yaml", "testdata/policy/*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			f.Fatalf("%s: %v", pattern, err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(text)
-		}
+	for _, text := range seedFiles(f, "rollcall.yaml", "sandbox/*.yaml", "policies/*.yaml", "testdata/config/*.yaml", "testdata/policy/*.yaml") {
+		f.Add(text)
 	}
 	for _, text := range []string{
 		marker + ": {" + marker + ": *" + marker + "}", "- " + marker, "? " + marker, "!" + marker + " x", "%" + marker + "\n---\n",
@@ -111,10 +101,10 @@ func checkSettings(t *testing.T, c *Config) {
 	c.SourceFor("acme", "forum")
 }
 
-// FuzzPolicyFile: a policy is told to be wrong with its place and without its
-// words, or it is one that reads back as it is from the text that is approved.
-func FuzzPolicyFile(f *testing.F) {
-	for _, pattern := range []string{"policies/*.yaml", "testdata/policy/*.yaml"} {
+// seedFiles are the texts of the files that match patterns, each of which some do.
+func seedFiles(f *testing.F, patterns ...string) (texts [][]byte) {
+	f.Helper()
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatalf("%s: %v", pattern, err)
@@ -124,11 +114,20 @@ func FuzzPolicyFile(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(text)
-			f.Add(bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")))
-			f.Add(text[:len(text)/2])
-			f.Add(append([]byte("\xef\xbb\xbf"), text...))
+			texts = append(texts, text)
 		}
+	}
+	return texts
+}
+
+// FuzzPolicyFile: a policy is told to be wrong with its place and without its
+// words, or it is one that reads back as it is from the text that is approved.
+func FuzzPolicyFile(f *testing.F) {
+	for _, text := range seedFiles(f, "policies/*.yaml", "testdata/policy/*.yaml") {
+		f.Add(text)
+		f.Add(bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")))
+		f.Add(text[:len(text)/2])
+		f.Add(append([]byte("\xef\xbb\xbf"), text...))
 	}
 	for _, text := range strangeYAML {
 		f.Add([]byte(text))

@@ -293,7 +293,7 @@ func TestF16_CutsAtEveryRequest(t *testing.T) {
 		t.Fatalf("without a cut: errors %v, requests %v", honest.errors, honest.seen)
 	}
 	random := sqltest.Seeded(t)
-	var counts cutCounts
+	var strikes sqltest.Strikes
 	t.Run("sqlite", func(t *testing.T) {
 		for _, run := range sqltest.Sample(t, random, accountCuts(honest.seen, random), 4, nil) {
 			t.Run(run.String(), func(t *testing.T) {
@@ -303,9 +303,9 @@ func TestF16_CutsAtEveryRequest(t *testing.T) {
 				if !cut.Struck() {
 					t.Errorf("the story has no such request; it has %v", s.seen)
 				}
-				counts.add(run.place, run.fault)
+				strikes.Add(run.place, run.fault)
 			})
 		}
 	})
-	counts.complete(t, sqltest.Places())
+	strikes.Complete(t)
 }

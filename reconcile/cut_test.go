@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,38 +76,6 @@ func cutOptions(f sqltest.Fault) sql.Options {
 // cutStory is how long a story takes in which no call waits for ever, many times.
 const cutStory = 5 * time.Minute
 
-// cutCounts counts the cuts that struck, by place and fault.
-type cutCounts struct {
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (c *cutCounts) add(p sqltest.Place, f sqltest.Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n == nil {
-		c.n = map[string]int{}
-	}
-	c.n[fmt.Sprintf("%s, %s", p, f)]++
-}
-
-// complete holds in a long run that every fault struck in every place.
-func (c *cutCounts) complete(t *testing.T, places []sqltest.Place) {
-	t.Helper()
-	if !sqltest.Long() {
-		return
-	}
-	for _, p := range places {
-		for _, f := range sqltest.Faults() {
-			name := fmt.Sprintf("%s, %s", p, f)
-			t.Logf("%s: %d", name, c.n[name])
-			if c.n[name] == 0 {
-				t.Errorf("%s: never struck", name)
-			}
-		}
-	}
-}
-
 // TestF46_CutsAtEveryCommit runs the stories of TestLyingCommits and of
 // TestLyingCommitsOfLooks over connections to PostgreSQL one of which is cut at a
 // COMMIT: closed, reset, silent or slow, before, within or behind the COMMIT or
@@ -122,17 +89,17 @@ func TestF46_CutsAtEveryCommit(t *testing.T) {
 	}
 	seen := honestCommits(t)
 	random := sqltest.Seeded(t)
-	var counts cutCounts
+	var strikes sqltest.Strikes
 	t.Run("postgres", func(t *testing.T) {
 		for _, run := range sqltest.Sample(t, random, cutRuns(seen, random), 5, nil) {
 			t.Run(run.String(), func(t *testing.T) {
 				t.Parallel()
 				cutAtCommit(t, run)
-				counts.add(run.place, run.fault)
+				strikes.Add(run.place, run.fault)
 			})
 		}
 	})
-	counts.complete(t, sqltest.Places())
+	strikes.Complete(t)
 }
 
 func cutAtCommit(t *testing.T, run cutRun) {

@@ -125,7 +125,7 @@ func TestF47_JobOfWhichNothingIsLeft(t *testing.T) {
 		if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); !out.Complete || out.Jobs[0].Became != reconcile.RecoveredSurplus {
 			t.Errorf("recovery %+v", out)
 		}
-		n.resumeBoth()
+		n.goOn()
 		for range 2 {
 			n.sweep()
 		}

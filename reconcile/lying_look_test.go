@@ -102,7 +102,7 @@ func (l lookStory) recover(t *testing.T, b *bench, c *commits) {
 	if !done {
 		t.Fatalf("the recovery does not end: %v", err)
 	}
-	n.resumeBoth()
+	n.goOn()
 	n.throughLies(t, c, l.name)
 	n.wantAllOnce(t, 3)
 }

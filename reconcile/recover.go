@@ -84,7 +84,7 @@ const (
 type Recovery struct {
 	LedgerID   string         `json:"ledger_id"`
 	Generation int64          `json:"generation"` // after it
-	Jobs       []RecoveredJob `json:"jobs"`       // those that the ledger did not know
+	Jobs       []RecoveredJob `json:"jobs"`       // those that the ledger did not know, or not as the jobs of their submissions
 	Complete   bool           `json:"complete"`   // nothing is left that must be recovered
 }
 

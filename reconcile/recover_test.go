@@ -32,9 +32,13 @@ func (b *bench) restored(t *testing.T, copied string) *bench {
 	return n
 }
 
-// resumeBoth lifts what a rewound ledger paused.
-func (b *bench) resumeBoth() {
+// goOn ends a recovery as a person does: the witness remembers the ledger as it
+// is, and what was paused goes on.
+func (b *bench) goOn() {
 	b.t.Helper()
+	if err := b.r.RenewWitness(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
 	for _, stage := range []reconcile.PausedStage{reconcile.PauseApply, reconcile.PauseDispatch} {
 		if err := b.Resume(b.t.Context(), b.Clock.Now(), reconcile.ScopeAll, stage, "anna", "recovered"); err != nil {
 			b.t.Fatal(err)
@@ -126,10 +130,7 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 				if adopted != backup.adopted || !out.Complete || out.Generation != 2 {
 					t.Errorf("recovery %+v", out)
 				}
-				if err := n.r.RenewWitness(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				n.resumeBoth()
+				n.goOn()
 				if _, err := n.untilIdle(nil); err != nil {
 					t.Fatal(err)
 				}
@@ -162,6 +163,29 @@ func (b *bench) submit2(t *testing.T) {
 	if b.fake.Calls(fake.OpUpload) != before {
 		t.Error("a rewound ledger sends")
 	}
+}
+
+// F47: who gives up to wait for an older job recovers without its works, and a
+// person decides that their texts may go out again.
+func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(1)
+		b.collect()
+		b.submit()
+		address := sqltest.Copy(t, b.Address)
+		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
+			return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
+		})
+		if _, err := b.untilIdle(nil); err != nil || len(b.fake.Jobs()) != 2 {
+			t.Fatalf("%d jobs, %v", len(b.fake.Jobs()), err)
+		}
+		n := b.restored(t, address)
+		out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true})
+		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredSurplus {
+			t.Errorf("recovery %+v", out)
+		}
+		n.want("job", "SELECT state FROM jobs", "submitted") // the older one, whose work it still is
+	})
 }
 
 // F47: what failed and was sent again belongs to its second job, whether the copy
@@ -204,10 +228,7 @@ func TestF47_SecondTryIsNotSentAThirdTime(t *testing.T) {
 				if !out.Complete || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].ProviderJobID != b.fake.Jobs()[1].ID {
 					t.Errorf("recovery %+v", out)
 				}
-				if err := n.r.RenewWitness(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				n.resumeBoth()
+				n.goOn()
 				if _, err := n.untilIdle(nil); err != nil {
 					t.Fatal(err)
 				}

@@ -81,7 +81,7 @@ type resolution struct {
 	id      LedgerIdentity
 	account batch.Provider
 	inv     batch.Inventory // nil for an account that lists nothing
-	known   []Landmark      // that the list must show
+	known   []Landmark      // those since the first of the submissions, which the list must show
 	ours    map[string]bool // jobs that are known, by the provider's id, as far back as the list is read
 	list    listing
 }
@@ -160,16 +160,17 @@ func (v *resolution) read(ctx context.Context, subs []Uncertain, probe bool) *ob
 	if v.id, err = v.r.Store.LedgerIdentity(ctx); err != nil {
 		return &obstacle{why: "the ledger could not be read"}
 	}
-	if v.known, err = v.r.Store.Landmarks(ctx, subs[0].Account, since); err != nil {
-		return &obstacle{why: "the ledger could not be read"}
-	}
-	older, err := v.r.Store.Landmarks(ctx, subs[0].Account, since.Add(-2*listSkew))
+	// As far back as the list is read, by the provider's clock and by ours.
+	marks, err := v.r.Store.Landmarks(ctx, subs[0].Account, since.Add(-2*listSkew))
 	if err != nil {
 		return &obstacle{why: "the ledger could not be read"}
 	}
 	v.ours = map[string]bool{}
-	for _, k := range older {
-		v.ours[k.ProviderJobID] = true
+	for _, m := range marks {
+		v.ours[m.ProviderJobID] = true
+		if !m.MadeAt.Before(since) {
+			v.known = append(v.known, m)
+		}
 	}
 	if !reach.IsZero() && !madeSince(v.known, reach) {
 		v.probe(ctx, subs[0].Account)

@@ -122,38 +122,6 @@ func (r cutRun) arrives() (arrives, certain bool) {
 	return true, true
 }
 
-// hits counts cuts by place and fault.
-type hits struct {
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (h *hits) add(p sqltest.Place, f sqltest.Fault) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.n == nil {
-		h.n = map[string]int{}
-	}
-	h.n[fmt.Sprintf("%s, %s", p, f)]++
-}
-
-// complete holds in a long run that each fault has struck in each place.
-func (h *hits) complete(t *testing.T) {
-	t.Helper()
-	if !sqltest.Long() {
-		return
-	}
-	for _, p := range sqltest.Places() {
-		for _, f := range sqltest.Faults() {
-			n := h.n[fmt.Sprintf("%s, %s", p, f)]
-			t.Logf("%s, %s: %d", p, f, n)
-			if n == 0 {
-				t.Errorf("%s, %s: never struck", p, f)
-			}
-		}
-	}
-}
-
 // TestF46CutAtCommit cuts the connection before, within and behind a COMMIT and
 // its answer, in every way. What is said to be done is there, what is there is
 // not said to be undone, and a call and the ones behind it end in time.
@@ -165,7 +133,7 @@ func TestF46CutAtCommit(t *testing.T) {
 			runs = append(runs, cutRun{0, p, f, random.Float64()})
 		}
 	}
-	var struck hits
+	var strikes sqltest.Strikes
 	t.Run("runs", func(t *testing.T) {
 		for _, run := range sqltest.Sample(t, random, runs, 3, telling) {
 			t.Run(run.String(), func(t *testing.T) {
@@ -177,13 +145,13 @@ func TestF46CutAtCommit(t *testing.T) {
 				if !cut.Struck() {
 					t.Fatal("the connection was not cut")
 				}
-				struck.add(run.place, run.fault)
+				strikes.Add(run.place, run.fault)
 				c.judge(t, run, err)
 				c.goesOn(t)
 			})
 		}
 	})
-	struck.complete(t)
+	strikes.Complete(t)
 }
 
 // telling says whether a run is in every sample: a COMMIT that never arrives, one

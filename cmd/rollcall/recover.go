@@ -46,7 +46,7 @@ are left that must be recovered.`,
 		},
 	})
 	c.Flags().BoolVar(&o.WithoutUnknown, "without-unknown", false, "adopt jobs without the reports that the ledger does not know")
-	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider; their texts may be sent again")
+	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider, and do not wait for the results of older jobs; their texts may be sent again")
 	actorFlags(c, &o.Actor, &o.Reason)
 	return c
 }

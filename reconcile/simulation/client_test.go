@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -84,7 +85,7 @@ func (c *client) Upload(ctx context.Context, in batch.Input) (string, error) {
 	}
 	id, err := c.Provider.Upload(context.WithoutCancel(ctx), in)
 	if err != nil || failed != nil {
-		return "", cmpErr(err, failed)
+		return "", cmp.Or(err, failed)
 	}
 	return id, c.answered("upload")
 }
@@ -107,7 +108,7 @@ func (c *client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	}
 	job, err := w.makeJob(cr)
 	if err != nil || failed != nil {
-		return batch.Job{}, cmpErr(err, failed)
+		return batch.Job{}, cmp.Or(err, failed)
 	}
 	if err := c.answered("create"); err != nil {
 		return batch.Job{}, err
@@ -180,7 +181,7 @@ func (c *client) DeleteFile(ctx context.Context, fileID string) error {
 		return failed
 	}
 	if err := c.Provider.DeleteFile(context.WithoutCancel(ctx), fileID); err != nil || failed != nil {
-		return cmpErr(err, failed)
+		return cmp.Or(err, failed)
 	}
 	return c.answered("delete file")
 }
@@ -191,7 +192,7 @@ func (c *client) Cancel(ctx context.Context, jobID string) error {
 		return failed
 	}
 	if err := c.Provider.Cancel(context.WithoutCancel(ctx), jobID); err != nil || failed != nil {
-		return cmpErr(err, failed)
+		return cmp.Or(err, failed)
 	}
 	return c.answered("cancel")
 }
@@ -217,7 +218,7 @@ func (c *client) ListJobs(ctx context.Context, after string) (batch.JobPage, err
 	}
 	page, err := c.Provider.ListJobs(context.WithoutCancel(ctx), after)
 	w.shownUntil = time.Time{}
-	return page, cmpErr(err, c.answered("list jobs"))
+	return page, cmp.Or(err, c.answered("list jobs"))
 }
 
 func (c *client) ListFiles(ctx context.Context, after string) (batch.FilePage, error) {
@@ -228,14 +229,4 @@ func (c *client) ListFiles(ctx context.Context, after string) (batch.FilePage, e
 		return batch.FilePage{}, nil
 	}
 	return c.Provider.ListFiles(context.WithoutCancel(ctx), after)
-}
-
-// cmpErr is the first error, if any.
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

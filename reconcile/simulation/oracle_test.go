@@ -4,6 +4,7 @@ import (
 	stdsql "database/sql"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,7 +209,7 @@ func (o *oracle) jobMade(c batch.Creation) {
 		work, _, _ := strings.Cut(id, "-")
 		j.works = append(j.works, work)
 	}
-	o.standingOf(j)
+	o.judgeSubmission(j)
 	if !j.stale {
 		for _, work := range j.works {
 			for _, earlier := range o.jobs {
@@ -219,8 +220,8 @@ func (o *oracle) jobMade(c batch.Creation) {
 	o.jobs, o.byID[j.id] = append(o.jobs, j), j
 }
 
-// standingOf compares a job with the submission that it is made under.
-func (o *oracle) standingOf(j *jobBook) {
+// judgeSubmission compares a job with the submission that it is made under.
+func (o *oracle) judgeSubmission(j *jobBook) {
 	var outcome stdsql.NullString
 	err := o.w.books.QueryRow("SELECT outcome FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome)
 	switch {
@@ -241,14 +242,7 @@ func (o *oracle) standingOf(j *jobBook) {
 // judgeAgain judges that a work is sent although an earlier job has it: what
 // succeeded, may yet succeed, or was answered for good is not repeated.
 func (o *oracle) judgeAgain(work string, earlier, now *jobBook, all []fake.JobBook) {
-	if earlier.stale {
-		return
-	}
-	has := false
-	for _, other := range earlier.works {
-		has = has || other == work
-	}
-	if !has {
+	if earlier.stale || !slices.Contains(earlier.works, work) {
 		return
 	}
 	var phase batch.Phase
@@ -277,7 +271,7 @@ func (o *oracle) abandoned(submission string) bool {
 }
 
 // committed judges the ledger behind a commit.
-func (o *oracle) committed(_ *process, name string) {
+func (o *oracle) committed(name string) {
 	switch name {
 	case "commit intent":
 		for pattern, before := range o.sealed {
@@ -295,77 +289,6 @@ func (o *oracle) intents(pattern string) int {
 	return o.count("SELECT COUNT(*) FROM submissions s JOIN jobs j ON j.job_id = s.job_id WHERE j.policy_id || '/' || j.policy_version LIKE $1", pattern)
 }
 
-// judgeRecords compares the records that stand with those that stood.
-func (o *oracle) judgeRecords() {
-	rows, err := o.w.books.Query("SELECT report_id, work_id, revision, kind, COALESCE(label, reason) FROM review_records WHERE authoritative = 1")
-	if err != nil {
-		o.breach("the records cannot be read: %v", err)
-		return
-	}
-	defer rows.Close()
-	seen := map[string]bool{}
-	for rows.Next() {
-		var report, kind string
-		var now recordBook
-		if err := rows.Scan(&report, &now.work, &now.revision, &kind, &now.label); err != nil {
-			o.breach("a record cannot be read: %v", err)
-			return
-		}
-		if seen[report] {
-			o.breach("report %s has two authoritative records", report)
-		}
-		seen[report] = true
-		before, stood := o.standing[report]
-		switch {
-		case !stood || before.work != now.work:
-			o.judgeRecord(report, kind, now)
-		case before != now:
-			o.breach("the record of work %s changed from %q to %q", now.work, before.label, now.label)
-		}
-		if stood && now.revision < before.revision {
-			o.breach("authority of report %s went back from revision %d to %d", report, before.revision, now.revision)
-		}
-		o.standing[report] = now
-	}
-	for report := range o.standing {
-		if !seen[report] {
-			o.breach("the record of report %s is gone", report)
-		}
-	}
-}
-
-// judgeRecord judges a record by what was really returned.
-func (o *oracle) judgeRecord(report, kind string, now recordBook) {
-	book, known := o.works[now.work]
-	if !known && now.label == string(reconcile.Routed) {
-		return // a held report has a work under no policy of its source
-	}
-	if !known || book.report != report || book.revision != now.revision {
-		o.breach("the record of report %s is that of no work of it", report)
-		return
-	}
-	returned := map[fault]bool{}
-	for _, j := range o.jobs {
-		if kind, ok := o.truth[j.id][now.work]; ok {
-			returned[kind] = true
-		}
-	}
-	right := false
-	for text := range o.texts[now.work] {
-		label, _ := rightAnswer(text)
-		right = right || label == now.label
-	}
-	switch {
-	case kind == "classified" && !right:
-		o.breach("report %s is called %q, which is wrong", report, now.label)
-	case kind == "classified" && !returned[""]:
-		o.breach("report %s is classified, and no job answered it well", report)
-	case now.label == string(reconcile.ConflictingResults) && !returned[itemConflict],
-		now.label == string(reconcile.Refused) && !returned[itemRefused]:
-		o.breach("report %s is %s, and no job said so", report, now.label)
-	}
-}
-
 // count is the answer to a query that counts.
 func (o *oracle) count(query string, args ...any) int {
 	var n int
@@ -378,50 +301,6 @@ func (o *oracle) count(query string, args ...any) int {
 // wentBackTo forgets what an older copy need not know.
 func (o *oracle) wentBackTo() {
 	o.wentBack, o.standing, o.sealed = true, map[string]recordBook{}, map[string]int{}
-}
-
-// atRest judges the whole when nothing is left to do.
-func (o *oracle) atRest() error {
-	if len(o.breaches) > 0 {
-		return nil
-	}
-	o.judgeRecords()
-	for id, r := range o.reports {
-		record, ok := o.standing[id]
-		if !ok || record.revision != r.current {
-			o.breach("report %s has revision %d, and the record that stands is of %d", r.name, r.current, record.revision)
-		}
-	}
-	if n := o.count("SELECT COUNT(*) FROM reports"); n != len(o.reports) {
-		o.breach("%d reports have a receipt, and the ledger holds %d", len(o.reports), n)
-	}
-	for _, rule := range o.w.fake.Breaches() {
-		if o.w.Settles != batch.SettleByResults { // where what came late is not fenced off
-			o.breach("the processor saw a broken rule: %s", rule)
-		}
-	}
-	if o.w.Settles == batch.SettleByListing {
-		o.judgeAccount()
-	}
-	return o.w.operate().check()
-}
-
-// judgeAccount compares the account with the ledger: each of our jobs is known,
-// or found to be one too many and at its end.
-func (o *oracle) judgeAccount() {
-	for _, j := range o.w.fake.Jobs() {
-		if j.Metadata["rc_probe"] != "" || o.vanished[j.ID] {
-			continue
-		}
-		known := o.count("SELECT COUNT(*) FROM jobs WHERE provider_job_id = $1", j.ID)
-		surplus := o.count("SELECT COUNT(*) FROM surplus_objects WHERE object_id = $1", j.ID)
-		if known+surplus == 0 {
-			o.breach("job %s is at the processor, and the ledger knows nothing of it", j.ID)
-		}
-		if surplus > 0 && j.Phase == batch.PhaseRunning {
-			o.breach("job %s is one too many, and goes on", j.ID)
-		}
-	}
 }
 
 // stale counts the jobs whose requests came too late.

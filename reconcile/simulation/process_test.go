@@ -109,7 +109,7 @@ func (p *process) commit(name string, commit func() error) error {
 	done := func() error {
 		err := commit()
 		if err == nil {
-			w.oracle.committed(p, name)
+			w.oracle.committed(name)
 		}
 		return err
 	}
@@ -184,7 +184,7 @@ func (p *process) live() {
 // something runs a pass or takes reports in.
 func (p *process) something(ctx context.Context) (moved bool, err error) {
 	w := p.w
-	moving := []reconcile.PassName{reconcile.PassCollect, reconcile.PassResolve, reconcile.PassSubmit, reconcile.PassPoll, reconcile.PassConsume, reconcile.PassApply}
+	moving := passes()
 	switch n := w.rng.IntN(40); {
 	case n < 8 && w.source.waits():
 		return w.source.deliver(ctx, p)

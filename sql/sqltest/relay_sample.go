@@ -1,9 +1,11 @@
 package sqltest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -43,4 +45,38 @@ func Sample[T any](t testing.TB, r *rand.Rand, of []T, n int, must func(T) bool)
 	}
 	t.Logf("%d of %d", len(chosen), len(of))
 	return chosen
+}
+
+// Strikes counts the cuts that struck, by place and fault. The zero value is
+// ready, and may be used by tests that run side by side.
+type Strikes struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+// Add counts one.
+func (s *Strikes) Add(p Place, f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n == nil {
+		s.n = map[string]int{}
+	}
+	s.n[fmt.Sprintf("%s, %s", p, f)]++
+}
+
+// Complete holds in a long run that every fault struck in every place.
+func (s *Strikes) Complete(t testing.TB) {
+	t.Helper()
+	if !Long() {
+		return
+	}
+	for _, p := range Places() {
+		for _, f := range Faults() {
+			name := fmt.Sprintf("%s, %s", p, f)
+			t.Logf("%s: %d", name, s.n[name])
+			if s.n[name] == 0 {
+				t.Errorf("%s: never struck", name)
+			}
+		}
+	}
 }

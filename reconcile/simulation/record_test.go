@@ -1,0 +1,121 @@
+package simulation
+
+import (
+	"rollcall/batch"
+	"rollcall/reconcile"
+)
+
+// judgeRecords compares the records that stand with those that stood.
+func (o *oracle) judgeRecords() {
+	rows, err := o.w.books.Query("SELECT report_id, work_id, revision, kind, COALESCE(label, reason) FROM review_records WHERE authoritative = 1")
+	if err != nil {
+		o.breach("the records cannot be read: %v", err)
+		return
+	}
+	defer rows.Close()
+	seen := map[string]bool{}
+	for rows.Next() {
+		var report, kind string
+		var now recordBook
+		if err := rows.Scan(&report, &now.work, &now.revision, &kind, &now.label); err != nil {
+			o.breach("a record cannot be read: %v", err)
+			return
+		}
+		if seen[report] {
+			o.breach("report %s has two authoritative records", report)
+		}
+		seen[report] = true
+		before, stood := o.standing[report]
+		switch {
+		case !stood || before.work != now.work:
+			o.judgeRecord(report, kind, now)
+		case before != now:
+			o.breach("the record of work %s changed from %q to %q", now.work, before.label, now.label)
+		}
+		if stood && now.revision < before.revision {
+			o.breach("authority of report %s went back from revision %d to %d", report, before.revision, now.revision)
+		}
+		o.standing[report] = now
+	}
+	for report := range o.standing {
+		if !seen[report] {
+			o.breach("the record of report %s is gone", report)
+		}
+	}
+}
+
+// judgeRecord judges a record by what was really returned.
+func (o *oracle) judgeRecord(report, kind string, now recordBook) {
+	book, known := o.works[now.work]
+	if !known && now.label == string(reconcile.Routed) {
+		return // a held report has a work under no policy of its source
+	}
+	if !known || book.report != report || book.revision != now.revision {
+		o.breach("the record of report %s is that of no work of it", report)
+		return
+	}
+	returned := map[fault]bool{}
+	for _, j := range o.jobs {
+		if kind, ok := o.truth[j.id][now.work]; ok {
+			returned[kind] = true
+		}
+	}
+	right := false
+	for text := range o.texts[now.work] {
+		label, _ := rightAnswer(text)
+		right = right || label == now.label
+	}
+	switch {
+	case kind == "classified" && !right:
+		o.breach("report %s is called %q, which is wrong", report, now.label)
+	case kind == "classified" && !returned[""]:
+		o.breach("report %s is classified, and no job answered it well", report)
+	case now.label == string(reconcile.ConflictingResults) && !returned[itemConflict],
+		now.label == string(reconcile.Refused) && !returned[itemRefused]:
+		o.breach("report %s is %s, and no job said so", report, now.label)
+	}
+}
+
+// atRest judges the whole when nothing is left to do.
+func (o *oracle) atRest() error {
+	if len(o.breaches) > 0 {
+		return nil
+	}
+	o.judgeRecords()
+	for id, r := range o.reports {
+		record, ok := o.standing[id]
+		if !ok || record.revision != r.current {
+			o.breach("report %s has revision %d, and the record that stands is of %d", r.name, r.current, record.revision)
+		}
+	}
+	if n := o.count("SELECT COUNT(*) FROM reports"); n != len(o.reports) {
+		o.breach("%d reports have a receipt, and the ledger holds %d", len(o.reports), n)
+	}
+	for _, rule := range o.w.fake.Breaches() {
+		if o.w.Settles != batch.SettleByResults { // where what came late is not fenced off
+			o.breach("the processor saw a broken rule: %s", rule)
+		}
+	}
+	if o.w.Settles == batch.SettleByListing {
+		o.judgeAccount()
+	}
+	return o.w.operate().check()
+}
+
+// judgeAccount compares the account with the ledger: each of our jobs is known,
+// or found to be one too many and at its end.
+func (o *oracle) judgeAccount() {
+	for _, j := range o.w.fake.Jobs() {
+		if j.Metadata["rc_probe"] != "" || o.vanished[j.ID] {
+			continue
+		}
+		known := o.count("SELECT COUNT(*) FROM jobs WHERE provider_job_id = $1", j.ID)
+		surplus := o.count("SELECT COUNT(*) FROM surplus_objects WHERE object_id = $1", j.ID)
+		if known+surplus == 0 {
+			o.breach("job %s is at the processor, and the ledger knows nothing of it", j.ID)
+		}
+		if surplus > 0 && j.Phase == batch.PhaseRunning {
+			o.breach("job %s is one too many, and goes on", j.ID)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package simulation
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"rollcall/reconcile"
+)
+
+// copyLedger makes a backup.
+func (o operation) copyLedger() error {
+	o.copied, o.oracle.copied = true, o.now
+	return o.exec("VACUUM INTO '" + o.copyPath() + "'")
+}
+
+// restore puts the backup in the place of the ledger. Whoever has sent something
+// since must be noticed.
+func (o operation) restore() error {
+	for _, p := range o.processes {
+		o.kill(p)
+	}
+	err := o.closeLedger()
+	for _, name := range []string{o.ledgerPath() + "-wal", o.ledgerPath() + "-shm"} {
+		if rerr := os.Remove(name); !errors.Is(rerr, os.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	err = errors.Join(err, os.Rename(o.copyPath(), o.ledgerPath()), o.openLedger())
+	if err != nil {
+		return err
+	}
+	o.world.copied = false
+	o.oracle.wentBackTo()
+	err = o.operator.r.VerifyWitness(o.ctx, o.operator.clock())
+	sent := slices.ContainsFunc(o.oracle.jobs, func(j *jobBook) bool { return j.made.After(o.oracle.copied) && !j.stale })
+	switch {
+	case errors.Is(err, reconcile.ErrRewound):
+		return o.recover()
+	case err == nil && sent:
+		o.oracle.breach("the ledger was put back behind what was sent, and nobody notices")
+	}
+	return err
+}
+
+// recover makes the ledger whole from what the account holds, as a person does:
+// sources deliver again, policies are approved again, and dispatch goes on only
+// when nothing is left to be recovered.
+func (o operation) recover() error {
+	o.note(o.operator, "recover")
+	if err := o.redeliver(); err != nil {
+		return err
+	}
+	for try := range 12 {
+		r, err := o.operator.r.Recover(o.ctx, o.operator.clock(), reconcile.RecoverOptions{Actor: "the operator", Reason: "a copy was put back", WithoutUnreadable: try > 6})
+		if err != nil {
+			return err
+		}
+		for _, j := range r.Jobs {
+			o.note(o.operator, j.ProviderJobID+" "+j.Became)
+			if book := o.oracle.byID[j.ProviderJobID]; book != nil && j.Became == reconcile.RecoveredSurplus {
+				book.stale = true // given up: nothing of it is used
+			}
+		}
+		if r.Complete {
+			return o.recovered()
+		}
+		o.pass(10 * time.Minute)
+		for _, pass := range []reconcile.PassName{reconcile.PassPoll, reconcile.PassConsume} {
+			if _, err := o.operator.r.Run(o.ctx, pass); err != nil && !errors.Is(err, reconcile.ErrHeld) {
+				return err
+			}
+		}
+	}
+	o.oracle.breach("a recovery never ends")
+	return nil
+}
+
+// redeliver has the sources send all that they ever sent.
+func (o operation) redeliver() error {
+	if err := o.approve(policy); err != nil && !errors.Is(err, reconcile.ErrRefused) {
+		return err
+	}
+	if o.oracle.revoked {
+		if err := o.revoke(); err != nil {
+			return err
+		}
+	}
+	if !o.approved(laterOne, 1) {
+		if err := o.approve(laterOne); err != nil {
+			return err
+		}
+	}
+	calm := o.calm
+	o.world.calm = true
+	defer func() { o.world.calm = calm }()
+	o.source.again()
+	for o.source.waits() {
+		if _, err := o.source.deliver(o.ctx, o.operator); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o operation) recovered() error {
+	for pattern := range o.oracle.sealed { // what was adopted has intents from before
+		o.oracle.sealed[pattern] = o.oracle.intents(pattern)
+	}
+	if err := o.operator.r.RenewWitness(o.ctx); err != nil {
+		return err
+	}
+	for _, stage := range []reconcile.PausedStage{reconcile.PauseDispatch, reconcile.PauseApply} {
+		err := o.store().Resume(o.ctx, o.operator.clock(), reconcile.ScopeAll, stage, "the operator", "recovered")
+		if err != nil && !errors.Is(err, reconcile.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}

@@ -104,13 +104,16 @@ func (l location) openPools(opts Options) (write, read *sqlx.DB, err error) {
 		return db, db, nil
 	}
 	const shared = "?_pragma=foreign_keys(1)&_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=journal_mode(WAL)"
-	if write, err = sqlx.Open("sqlite", l.path+shared+"&_txlock=immediate"); err != nil {
-		return nil, nil, fmt.Errorf("open database: %w", err)
+	writer, err := sqliteConnector(l.path + shared + "&_txlock=immediate")
+	if err != nil {
+		return nil, nil, err
 	}
+	reader, err := sqliteConnector(l.path + shared + "&_pragma=query_only(1)")
+	if err != nil {
+		return nil, nil, err
+	}
+	write, read = sqlx.NewDb(sql.OpenDB(writer), "sqlite"), sqlx.NewDb(sql.OpenDB(reader), "sqlite")
 	write.SetMaxOpenConns(1)
-	if read, err = sqlx.Open("sqlite", l.path+shared+"&_pragma=query_only(1)"); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open database: %w", err), write.Close())
-	}
 	read.SetMaxOpenConns(4)
 	return write, read, nil
 }
@@ -188,46 +191,59 @@ func (d dialect) now(ctx context.Context, db reader, local func() time.Time) (ti
 	return fromMicros(us), nil
 }
 
-// temporary creates an empty table that lives for this transaction.
+// temporary gives an empty table that lives for this transaction.
 func (d dialect) temporary(ctx context.Context, tx *sqlx.Tx, table, columns string) error {
 	if d == postgres {
 		// Dropped at commit: a pooler may hand the connection to somebody else.
 		_, err := tx.ExecContext(ctx, fmt.Sprintf("CREATE TEMPORARY TABLE %s (%s) ON COMMIT DROP", table, columns))
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "DROP TABLE IF EXISTS temp."+table); err != nil {
+	// Emptied, not made anew: each change of a schema, this one's too, has the
+	// connection read all its statements again.
+	columns = strings.ReplaceAll(columns, "BYTEA", "BLOB")
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("CREATE TEMPORARY TABLE IF NOT EXISTS %s (%s)", table, columns)); err != nil {
 		return err
 	}
-	columns = strings.ReplaceAll(columns, "BYTEA", "BLOB")
-	_, err := tx.ExecContext(ctx, fmt.Sprintf("CREATE TEMPORARY TABLE %s (%s)", table, columns))
+	_, err := tx.ExecContext(ctx, "DELETE FROM temp."+table)
 	return err
 }
 
-// load writes n rows into a table: by COPY on PostgreSQL, by a prepared insert
-// on SQLite. It is the only place that prepares a statement.
+// load writes n rows into a table: by COPY on PostgreSQL, by an insert for each
+// on SQLite.
 func (d dialect) load(ctx context.Context, tx *sqlx.Tx, table string, columns []string, n int, row func(i int) []any) error {
 	if n == 0 {
 		return nil
 	}
 	list := strings.Join(columns, ", ")
-	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, list, placeholders(len(columns)))
 	if d == postgres {
-		text = fmt.Sprintf("COPY %s (%s) FROM STDIN", table, list)
+		if err := copyRows(ctx, tx, fmt.Sprintf("COPY %s (%s) FROM STDIN", table, list), n, row); err != nil {
+			return fmt.Errorf("load %s: %w", table, err)
+		}
+		return nil
 	}
-	stmt, err := tx.PrepareContext(ctx, text)
+	insert := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, list, placeholders(len(columns)))
+	for i := range n {
+		if _, err := tx.ExecContext(ctx, insert, row(i)...); err != nil {
+			return fmt.Errorf("load %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+// copyRows is the only place that prepares a statement on PostgreSQL, where that
+// is how COPY begins.
+func copyRows(ctx context.Context, tx *sqlx.Tx, statement string, n int, row func(i int) []any) error {
+	stmt, err := tx.PrepareContext(ctx, statement)
 	if err != nil {
-		return fmt.Errorf("load %s: %w", table, err)
+		return err
 	}
 	for i := range n {
 		if _, err := stmt.ExecContext(ctx, row(i)...); err != nil {
-			return errors.Join(fmt.Errorf("load %s: %w", table, err), stmt.Close())
+			return errors.Join(err, stmt.Close())
 		}
 	}
-	if d == postgres {
-		// The last call sends what is buffered.
-		if _, err := stmt.ExecContext(ctx); err != nil {
-			return errors.Join(fmt.Errorf("load %s: %w", table, err), stmt.Close())
-		}
+	if _, err := stmt.ExecContext(ctx); err != nil { // sends what is buffered
+		return errors.Join(err, stmt.Close())
 	}
 	return stmt.Close()
 }

@@ -110,6 +110,11 @@ func (r *Reconciler) recoverAll(ctx context.Context, now time.Time, o RecoverOpt
 	if err := r.pauseForRecovery(ctx, now); err != nil {
 		return out, err
 	}
+	// A report that the copy held for want of a policy has its work once that is
+	// approved again, and its job needs the work.
+	if _, err := r.bindHeld(ctx, now); err != nil {
+		return out, fmt.Errorf("bind held reports: %w", err)
+	}
 	for _, account := range r.Accounts {
 		inv, ok := account.(batch.Inventory)
 		if !ok || account.Settlement() != batch.SettleByListing {

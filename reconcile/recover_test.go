@@ -165,6 +165,27 @@ func (b *bench) submit2(t *testing.T) {
 	}
 }
 
+// F47: a copy that still holds a report for want of a policy knows its job once the
+// policy is approved again.
+func TestF47_ReportHeldInTheCopyIsBoundBeforeItsJobIsAdopted(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		d := b.delivery("h", 1, reportText("h", 1))
+		d.Policy, d.WorkID = nil, nil
+		b.accept(d)
+		address := sqltest.Copy(t, b.Address)
+		b.collect() // gives it its work
+		b.submit()
+
+		n := b.restored(t, address)
+		out := n.recover(reconcile.RecoverOptions{})
+		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted {
+			t.Errorf("recovery %+v", out)
+		}
+		n.want("held", "SELECT report_id FROM holds")
+		n.want("members", "SELECT CAST(COUNT(*) AS TEXT) FROM items WHERE outcome IS NULL", "1")
+	})
+}
+
 // F47: who gives up to wait for an older job recovers without its works, and a
 // person decides that their texts may go out again.
 func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {

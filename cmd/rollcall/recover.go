@@ -121,7 +121,7 @@ func (a *app) printAfterRecovery(out reconcile.Recovery) {
 	if !out.Complete {
 		fmt.Fprintln(a.out, "\nthe ledger is not whole yet. Next, in this order:")
 		if n := became[reconcile.RecoveredIncomplete]; n > 0 {
-			fmt.Fprintf(a.out, "  deliver again what came in since the copy was made: %s reports that the ledger does not know. rollcall intake FILE\n", plural(n, "job holds", "jobs hold"))
+			fmt.Fprintf(a.out, "  approve again what was approved since the copy was made, and deliver again what came in since: %s reports that the ledger does not know. rollcall policy list, rollcall intake FILE\n", plural(n, "job holds", "jobs hold"))
 		}
 		if n := became[reconcile.RecoveredWaiting]; n > 0 {
 			fmt.Fprintf(a.out, "  read the results of older jobs first, since %s texts that were sent again after one of those failed. rollcall run poll consume --until-idle\n", plural(n, "job holds", "jobs hold"))

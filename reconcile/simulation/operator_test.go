@@ -28,15 +28,15 @@ func (o operation) store() reconcile.Store { return o.operator.store }
 // meddle does something now and then.
 func (o operation) meddle() error {
 	switch {
-	case !o.approved(laterOne, 1) && o.rng.IntN(200) == 0:
+	case o.rng.IntN(200) == 0 && !o.approved(laterOne, 1):
 		return o.approve(laterOne)
 	case o.strikes(braked, "by the operator"):
 		return o.brake()
-	case len(o.brakes()) > 0 && o.rng.IntN(200) == 0:
+	case o.rng.IntN(200) == 0 && len(o.brakes()) > 0:
 		return o.resumeAll()
-	case !o.oracle.revoked && o.strikes(revoked, policy+"/1"):
+	case !o.oracle.revoked && !o.copied && o.strikes(revoked, policy+"/1"): // a copy from before it would bind reports otherwise
 		return o.revoke()
-	case o.oracle.revoked && !o.approved(policy, 2) && o.rng.IntN(200) == 0:
+	case o.oracle.revoked && o.rng.IntN(200) == 0 && !o.approved(policy, 2):
 		return o.approveVersion(policy, 2)
 	case o.strikes(routed, "by the operator"):
 		return o.route()
@@ -59,6 +59,7 @@ func (o operation) approveVersion(id string, version int64) error {
 		return err
 	}
 	o.note(o.operator, fmt.Sprintf("approve %s/%d", id, version))
+	o.oracle.renewed = o.oracle.renewed || id == policy && version == 2
 	return o.store().ApprovePolicy(o.ctx, o.operator.clock(), v, "the operator", "agreed", "none")
 }
 
@@ -213,7 +214,7 @@ func (o operation) idle(round int) (done bool, err error) {
 	if next.At != nil {
 		wait = next.At.Sub(o.operator.clock())
 	}
-	o.pass(min(max(wait, 15*time.Minute), 6*time.Hour).Truncate(quantum) + quantum)
+	o.pass(min(max(wait, time.Hour), 6*time.Hour).Truncate(quantum) + quantum)
 	return false, nil
 }
 

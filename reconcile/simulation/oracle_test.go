@@ -35,6 +35,7 @@ type oracle struct {
 	wentBack bool                  // the ledger was replaced by an older copy
 	copied   time.Time             // when that copy was made
 	revoked  bool                  // policy p/1
+	renewed  bool                  // policy p/2 is approved in its place
 }
 
 type workBook struct {
@@ -291,8 +292,8 @@ func (o *oracle) intents(pattern string) int {
 
 // count is the answer to a query that counts.
 func (o *oracle) count(query string, args ...any) int {
-	var n int
-	if err := o.w.books.QueryRow(query, args...).Scan(&n); err != nil {
+	n, err := o.w.books.count(query, args...)
+	if err != nil {
 		o.breach("the ledger cannot be read: %v", err)
 	}
 	return n

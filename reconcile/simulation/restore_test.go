@@ -87,6 +87,11 @@ func (o operation) redeliver() error {
 			return err
 		}
 	}
+	if o.oracle.renewed && !o.approved(policy, 2) {
+		if err := o.approveVersion(policy, 2); err != nil {
+			return err
+		}
+	}
 	if !o.approved(laterOne, 1) {
 		if err := o.approve(laterOne); err != nil {
 			return err

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	stdsql "database/sql"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -57,8 +56,8 @@ type world struct {
 	shownUntil time.Time // lists leave newer jobs out; zero for none
 	source     *sender
 	oracle     *oracle
-	books      *stdsql.DB // for reading the ledger
-	copied     bool       // there is an older copy of the ledger
+	books      *books
+	copied     bool // there is an older copy of the ledger
 	steps      int
 
 	struck  map[fault]int64
@@ -119,10 +118,9 @@ func (w *world) everybody() []*process { return append(slices.Clone(w.processes)
 
 func (w *world) openLedger() error {
 	var err error
-	if w.books, err = stdsql.Open("sqlite", w.ledgerPath()+"?_pragma=query_only(1)"); err != nil {
+	if w.books, err = openBooks(w.ledgerPath()); err != nil {
 		return err
 	}
-	w.books.SetMaxOpenConns(1)
 	for _, p := range w.everybody() {
 		if err := p.open(); err != nil {
 			return err

@@ -18,12 +18,8 @@ type Provider interface {
 	// Account says which account this is, without a call.
 	Account() Account
 
-	// Limits are the processor's documented limits for one job, without a call.
-	Limits() Limits
-
-	// Settlement says how a Create of unknown outcome is settled, without a
-	// call. An account that settles by listing or results is an Inventory.
-	Settlement() Settlement
+	// Capabilities say what the processor can do, without a call.
+	Capabilities() Capabilities
 
 	// AppendRequest appends one request line, with its line feed, to dst. It
 	// is a pure function of its arguments: the same arguments give the same
@@ -31,7 +27,7 @@ type Provider interface {
 	AppendRequest(dst []byte, c *Classifier, customID string, text Text) ([]byte, error)
 
 	// Upload hands over the request body and returns the provider's id for
-	// it. It may be called twice; each call leaves a file of its own with
+	// it. It is called with HandoverFile only. It may be called twice; each call leaves a file of its own with
 	// report text in it at the provider. No job exists after Upload, whatever
 	// it returns.
 	Upload(ctx context.Context, in Input) (fileID string, err error)
@@ -76,16 +72,6 @@ type Account struct {
 	Fingerprint string
 }
 
-// Limits bound one job. Zero means that the processor states none.
-type Limits struct {
-	Items     int   // request lines in one job
-	Bytes     int64 // bytes of the request body
-	ItemBytes int   // bytes of one request line
-	// KeyWindow is how long a Creation may be repeated under its Key; 0 for an
-	// account that does not settle by key.
-	KeyWindow time.Duration
-}
-
 // Classifier is the question that is asked about every text of a job. It is
 // part of the policy version: a change of any field is a new version.
 type Classifier struct {
@@ -106,9 +92,10 @@ type Input struct {
 	Write func(w io.Writer) error
 }
 
-// Creation asks for a job over an uploaded body.
+// Creation asks for a job over a request body.
 type Creation struct {
-	FileID       string
+	FileID       string            // of the uploaded body, with HandoverFile
+	Body         *Input            // the body itself, with HandoverInline
 	Key          string            // the same for each repeat of one submission; used by accounts that settle by key
 	Metadata     map[string]string // ids only; returned by the provider's listing
 	OutputExpiry time.Duration     // how long the provider may keep the results; 0 for its default

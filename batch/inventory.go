@@ -36,7 +36,7 @@ type Inventory interface {
 	ListJobs(ctx context.Context, after string) (JobPage, error)
 
 	// ListFiles gives a page of the files that were uploaded as request bodies,
-	// newest first, likewise.
+	// newest first, likewise. With HandoverInline there are none.
 	ListFiles(ctx context.Context, after string) (FilePage, error)
 
 	// Cancel asks for the end of a job. One that has ended already is left as
@@ -46,6 +46,16 @@ type Inventory interface {
 	// RequestID is the custom id of one line of a request body, and false for
 	// a line that is none.
 	RequestID(line []byte) (customID string, ok bool)
+}
+
+// JobDeleter is a Provider whose Deletion has Job.
+type JobDeleter interface {
+	Provider
+
+	// DeleteJob deletes an ended job with its requests and results. It may be
+	// called twice; a job that is gone already is success. Rejected while the
+	// job runs.
+	DeleteJob(ctx context.Context, jobID string) error
 }
 
 // Inspector shows what a provider says about a job, for an operator's eyes.

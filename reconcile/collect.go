@@ -253,7 +253,7 @@ func (r *Reconciler) jobLimits(account batch.Provider, p *PolicyVersion) (jobLim
 		return jobLimits{}, 0, fmt.Errorf("policy %s: %w", p.Key(), errQuestion)
 	}
 	const quoteBytes = 2 // what a quotation mark counts as in ContentBytes
-	s, l := &r.Settings, account.Limits()
+	s, l := &r.Settings, account.Capabilities().Limits
 	return jobLimits{
 		items:         tighter(int64(s.JobItems), int64(l.Items)),
 		bytes:         tighter(s.JobBytes, l.Bytes),

@@ -117,7 +117,7 @@ func (r *Reconciler) recoverAll(ctx context.Context, now time.Time, o RecoverOpt
 	}
 	for _, account := range r.Accounts {
 		inv, ok := account.(batch.Inventory)
-		if !ok || account.Settlement() != batch.SettleByListing {
+		if !ok || account.Capabilities().Settlement != batch.SettleByListing {
 			continue
 		}
 		v := &recovering{r: r, now: now, id: id, inv: inv, options: o}

@@ -129,7 +129,7 @@ func (v *resolution) means(ctx context.Context, subs []Uncertain) (func(context.
 	if v.account == nil {
 		return nil, &obstacle{"no configured account is the one that it was sent to", true}
 	}
-	switch s := v.account.Settlement(); {
+	switch s := v.account.Capabilities().Settlement; {
 	case s == batch.SettleByListing && v.inv != nil:
 		return v.byListing, v.read(ctx, subs, true)
 	case s == batch.SettleByResults && v.inv != nil:

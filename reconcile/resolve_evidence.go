@@ -65,7 +65,7 @@ func (r *Reconciler) Evidence(ctx context.Context, now time.Time, jobID string, 
 	if !ok {
 		return e, nil
 	}
-	e.Account, e.Settlement = account.Account().Name, account.Settlement()
+	e.Account, e.Settlement = account.Account().Name, account.Capabilities().Settlement
 	if live {
 		_, e.Live, err = r.lookNow(ctx, now, account, u, false)
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) Evidence(ctx context.Context, now time.Time, jobID string, 
 // show that was made since the send deadline.
 func (r *Reconciler) lookNow(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, prove bool) (*resolution, *LiveEvidence, error) {
 	inv, ok := account.(batch.Inventory)
-	if s := account.Settlement(); !ok || s != batch.SettleByListing && s != batch.SettleByResults {
+	if s := account.Capabilities().Settlement; !ok || s != batch.SettleByListing && s != batch.SettleByResults {
 		return nil, nil, nil
 	}
 	id, err := r.Store.LedgerIdentity(ctx)

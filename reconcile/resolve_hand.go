@@ -251,7 +251,7 @@ func (r *Reconciler) fenceByHand(ctx context.Context, now time.Time, account bat
 // noneSeen is nil when the account's list shows no job of a submission and, if a
 // text would be sent again, proves by what resolve demands that there is none.
 func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.Provider, u Uncertain, wanted bool) error {
-	settles := account.Settlement()
+	settles := account.Capabilities().Settlement
 	wanted = wanted && settles != batch.SettleByRepeat // a repeat does no harm there
 	decisive := u.SendBy.Add(r.Settings.AbsentAfter)
 	early := now.Before(decisive)

@@ -22,7 +22,7 @@ func keyMargin(window time.Duration) time.Duration { return min(4*time.Hour, win
 // byKey repeats the same request under the same key, which gives the same job.
 // It is the one repeat of a create that there is.
 func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err error) {
-	window := v.account.Limits().KeyWindow
+	window := v.account.Capabilities().Limits.KeyWindow
 	if end := s.IntentAt.Add(window - keyMargin(window)); !v.now.Before(end) {
 		return false, v.putOff(ctx, s, &obstacle{"the time is over in which the same key is the same job", true})
 	}

@@ -194,7 +194,7 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{
 		SubmissionID: id, JobID: job.ID, Account: account.Account(), SendBy: now.Add(r.Settings.SendWithin), Manifest: manifest,
 		// Where a job carries no reference, two that are looked for at once could not be told apart.
-		Alone: account.Settlement() == batch.SettleByResults,
+		Alone: account.Capabilities().Settlement == batch.SettleByResults,
 	})
 	if err != nil {
 		return nil, err // also when the commit is unknown: only a committed intent permits to send
@@ -222,7 +222,7 @@ func (s *sending) upload(ctx context.Context) error {
 	if err != nil {
 		return s.refuse(ctx, err)
 	}
-	if limit := s.account.Limits().Bytes; limit > 0 && size > limit {
+	if limit := s.account.Capabilities().Limits.Bytes; limit > 0 && size > limit {
 		return s.refuse(ctx, unsent(fmt.Sprintf("the body of %d bytes is over the provider's limit of %d", size, limit)))
 	}
 	uploading, cancel := context.WithTimeout(ctx, s.remaining())

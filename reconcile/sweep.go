@@ -106,7 +106,7 @@ func (r *Reconciler) Sweep(ctx context.Context, now time.Time) (Tally, error) {
 	}
 	for _, account := range r.Accounts {
 		inv, ok := account.(batch.Inventory)
-		if !ok || account.Settlement() != batch.SettleByListing {
+		if !ok || account.Capabilities().Settlement != batch.SettleByListing {
 			continue
 		}
 		s := &sweeping{r: r, now: now, id: id, inv: inv, account: account.Account()}

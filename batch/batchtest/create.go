@@ -25,7 +25,7 @@ func account(h *harness) {
 			h.Error("the account shows a secret")
 		}
 	}
-	if l := h.Provider.Limits(); l.Items < 0 || l.Bytes < 0 || l.ItemBytes < 0 {
+	if l := h.Provider.Capabilities().Limits; l.Items < 0 || l.Bytes < 0 || l.ItemBytes < 0 {
 		h.Errorf("limits %+v", l)
 	}
 	settlement(h)
@@ -33,8 +33,8 @@ func account(h *harness) {
 
 // settlement: what is needed to settle a create of unknown outcome is there.
 func settlement(h *harness) {
-	s := h.Provider.Settlement()
-	if window := h.Provider.Limits().KeyWindow; (window > 0) != (s == batch.SettleByKey) || window < 0 {
+	s := h.Provider.Capabilities().Settlement
+	if window := h.Provider.Capabilities().Limits.KeyWindow; (window > 0) != (s == batch.SettleByKey) || window < 0 {
 		h.Errorf("settled by %s, with a window of %v", s, window)
 	}
 	switch s {

@@ -29,7 +29,7 @@ func (h *harness) inventory() batch.Inventory {
 // byListing skips what holds only where a list tells the origin of an object.
 func (h *harness) byListing() {
 	h.Helper()
-	if s := h.Provider.Settlement(); s != batch.SettleByListing {
+	if s := h.Provider.Capabilities().Settlement; s != batch.SettleByListing {
 		h.Skipf("this account settles by %s", s)
 	}
 }
@@ -124,7 +124,7 @@ func listJobs(h *harness) {
 	if want := ids(jobs, func(j batch.Job) string { return j.ID }); !slices.Equal(jobIDs(got), want) {
 		h.Fatalf("jobs %v, want %v", jobIDs(got), want)
 	}
-	told := h.Provider.Settlement() == batch.SettleByListing
+	told := h.Provider.Capabilities().Settlement == batch.SettleByListing
 	for i, l := range got {
 		if want := h.status(l.ID); !reflect.DeepEqual(l.Job, want) {
 			h.Errorf("listed as %+v, looked up as %+v", l.Job, want)

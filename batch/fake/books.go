@@ -15,6 +15,7 @@ type file struct {
 	body     []byte
 	created  time.Time
 	present  bool
+	inline   bool // it came with its job
 }
 
 type job struct {

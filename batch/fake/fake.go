@@ -23,10 +23,13 @@ import (
 // Options make a Provider. The zero value works.
 type Options struct {
 	Account batch.Account // default: processor "fake", name "fake", host "fake.invalid"
-	// Limits are what Limits says. Without a KeyWindow an account that settles
+	// Limits are what Capabilities says. Without a KeyWindow an account that settles
 	// by key has one of 24 h.
 	Limits batch.Limits
-	// Settlement is what Settlement says; by listing. It decides what a listing
+	// Handover is how bodies come; as files. An inline body is a file that no list
+	// shows and no id names.
+	Handover batch.Handover
+	// Settlement is how a create is settled; by listing. It decides what a listing
 	// tells and what a repeated Create does:
 	//
 	//	listing  lists tell everything; a repeat makes another job, a breach
@@ -138,6 +141,9 @@ func New(o Options) *Provider {
 	if o.Settlement == batch.SettleByKey && o.Limits.KeyWindow == 0 {
 		o.Limits.KeyWindow = 24 * time.Hour
 	}
+	if o.Handover == "" {
+		o.Handover = batch.HandoverFile
+	}
 	if o.Page <= 0 {
 		o.Page = 100
 	}
@@ -159,11 +165,14 @@ func New(o Options) *Provider {
 // Account returns the configured account.
 func (p *Provider) Account() batch.Account { return p.o.Account }
 
-// Limits returns the configured limits.
-func (p *Provider) Limits() batch.Limits { return p.o.Limits }
-
-// Settlement returns the configured one.
-func (p *Provider) Settlement() batch.Settlement { return p.o.Settlement }
+// Capabilities returns the configured ones.
+func (p *Provider) Capabilities() batch.Capabilities {
+	return batch.Capabilities{
+		Settlement: p.o.Settlement, Handover: p.o.Handover, Limits: p.o.Limits,
+		Deletion: batch.Deletion{Input: p.o.Handover == batch.HandoverFile, Results: true},
+		Classes:  []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth},
+	}
+}
 
 // before counts the call, and asks the context and the hook.
 func (p *Provider) before(ctx context.Context, op Op, hook func() (bool, error)) (apply bool, err error) {
@@ -230,13 +239,54 @@ func (p *Provider) Create(ctx context.Context, c batch.Creation) (batch.Job, err
 	if !apply && hookErr != nil {
 		return batch.Job{}, hookErr
 	}
+	inline, err := p.inline(c)
+	if err != nil {
+		return batch.Job{}, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if c.Body != nil {
+		c.FileID = p.keepInline(c.Body.Name, inline)
+	}
 	told, err := p.create(c, apply)
 	if hookErr != nil {
 		return batch.Job{}, hookErr
 	}
 	return told, err
+}
+
+// inline reads the body that comes with c, if one is to come with it.
+func (p *Provider) inline(c batch.Creation) ([]byte, error) {
+	if (c.Body != nil) != (p.o.Handover == batch.HandoverInline) || c.Body != nil && c.FileID != "" {
+		return nil, &batch.Error{Op: string(OpCreate), Kind: batch.Rejected, Code: "wrong_handover"}
+	}
+	if c.Body == nil {
+		return nil, nil
+	}
+	var body bytes.Buffer
+	if err := c.Body.Write(&body); err != nil {
+		return nil, &batch.Error{Op: string(OpCreate), Kind: batch.Temporary, Cause: err}
+	}
+	if int64(body.Len()) != c.Body.Size {
+		return nil, &batch.Error{Op: string(OpCreate), Kind: batch.Temporary, Code: "body_size_mismatch"}
+	}
+	return body.Bytes(), nil
+}
+
+// keepInline keeps an inline body; the same bytes are the same file.
+func (p *Provider) keepInline(name string, body []byte) (id string) {
+	items, _ := parseBody(body)
+	for _, it := range items {
+		p.uploaded[it.Text]++
+	}
+	for _, f := range p.fileByID {
+		if f.inline && bytes.Equal(f.body, body) {
+			return f.id
+		}
+	}
+	f := p.newFile(name, "", body)
+	f.inline = true
+	return f.id
 }
 
 // create makes the job, or says what it would have said without making one.

@@ -44,7 +44,10 @@ func (p *Provider) listed(j *job) (l batch.ListedJob, shown bool) {
 	p.mu.Lock()
 	l = batch.ListedJob{Job: p.answer(j), Created: j.created}
 	if p.o.Settlement != batch.SettleByResults {
-		l.FileID, l.Metadata = j.fileID, maps.Clone(j.metadata)
+		l.Metadata = maps.Clone(j.metadata)
+		if p.o.Handover == batch.HandoverFile {
+			l.FileID = j.fileID
+		}
 	}
 	shown = p.jobByID[j.id] == j && p.o.Settlement != batch.SettleByRepeat
 	if p.o.Hide == nil {
@@ -69,7 +72,7 @@ func (p *Provider) ListFiles(ctx context.Context, after string) (batch.FilePage,
 	}
 	var page batch.FilePage
 	for _, f := range older {
-		if f.channel != "" || !f.present || p.o.Settlement == batch.SettleByResults {
+		if f.channel != "" || !f.present || f.inline || p.o.Settlement == batch.SettleByResults {
 			continue
 		}
 		if len(page.Files) == p.o.Page {

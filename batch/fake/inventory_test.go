@@ -218,7 +218,7 @@ func TestSettleByKey(t *testing.T) {
 	if first, second := create(c), create(c); first == second {
 		t.Error("without a key two creations are one job")
 	}
-	if l := fake.New(fake.Options{Settlement: batch.SettleByKey}).Limits(); l.KeyWindow != 24*time.Hour {
+	if l := fake.New(fake.Options{Settlement: batch.SettleByKey}).Capabilities().Limits; l.KeyWindow != 24*time.Hour {
 		t.Errorf("%+v", l)
 	}
 }
@@ -261,5 +261,40 @@ func TestInspect(t *testing.T) {
 	p.Hooks.Inspect = func(string) (bool, error) { return true, errors.New("plain") }
 	if _, err := p.Inspect(t.Context(), job.ID); batch.KindOf(err) != batch.Temporary {
 		t.Error(err)
+	}
+}
+
+func TestInlineBodyIsAJobOfItsOwn(t *testing.T) {
+	p := fake.New(fake.Options{Handover: batch.HandoverInline, Settlement: batch.SettleByKey})
+	body := func(id string, cut int64) *batch.Input {
+		line, err := p.AppendRequest(nil, &batch.Classifier{}, id, batch.NewText("text "+id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &batch.Input{Name: "a.jsonl", Size: int64(len(line)) - cut, Write: func(w io.Writer) error { _, err := w.Write(line); return err }}
+	}
+	one, err := p.Create(t.Context(), batch.Creation{Body: body("a", 0), Key: "s1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := p.Create(t.Context(), batch.Creation{Body: body("a", 0), Key: "s1"}); err != nil || again.ID != one.ID {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if _, err := p.Create(t.Context(), batch.Creation{Body: body("b", 0), Key: "s1"}); batch.KindOf(err) != batch.Rejected {
+		t.Errorf("another body under the same key: %v", err)
+	}
+	for name, c := range map[string]batch.Creation{"no body": {Key: "s2"}, "a file": {FileID: "file-000001", Key: "s3"}} {
+		if _, err := p.Create(t.Context(), c); batch.KindOf(err) != batch.Rejected {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := p.Create(t.Context(), batch.Creation{Body: body("c", 1), Key: "s4"}); batch.KindOf(err) != batch.Temporary {
+		t.Errorf("a body of another length: %v", err)
+	}
+	if page, err := p.ListFiles(t.Context(), ""); err != nil || len(page.Files) != 0 {
+		t.Errorf("files %+v, %v", page, err)
+	}
+	if n := p.Uploaded("text a"); n != 2 || len(p.Jobs()) != 1 {
+		t.Errorf("%d jobs, the text was handed over %d times", len(p.Jobs()), n)
 	}
 }

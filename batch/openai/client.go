@@ -73,15 +73,19 @@ func (c *Client) fingerprint() string {
 	return strings.ToLower(sum[:26])
 }
 
-// Limits are the documented ones. "200 MB" is read as the smaller meaning with
-// room to spare, because an upload that is too large is refused whole.
-func (c *Client) Limits() batch.Limits {
-	return batch.Limits{Items: 50_000, Bytes: 190_000_000}
+// Capabilities are the documented ones. Jobs are listed with their metadata and
+// input file, and no key makes a create repeatable. "200 MB" is read as the
+// smaller meaning with room to spare, because an upload that is too large is
+// refused whole. Result files live until they are deleted, or as Creation says.
+func (c *Client) Capabilities() batch.Capabilities {
+	return batch.Capabilities{
+		Settlement: batch.SettleByListing,
+		Handover:   batch.HandoverFile,
+		Limits:     batch.Limits{Items: 50_000, Bytes: 190_000_000},
+		Deletion:   batch.Deletion{Input: true, Results: true},
+		Classes:    []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth},
+	}
 }
-
-// Settlement: jobs are listed with their metadata and input file. No key makes
-// a create repeatable.
-func (c *Client) Settlement() batch.Settlement { return batch.SettleByListing }
 
 // CloseIdleConnections drops connections that wait for another read.
 func (c *Client) CloseIdleConnections() { c.wire.CloseIdleConnections() }

@@ -35,7 +35,7 @@ func (x *examination) accounts(ctx context.Context) {
 }
 
 func (x *examination) account(ctx context.Context, check string, p batch.Provider, c configs.Account) {
-	about := fmt.Sprintf("host %s, region %s; %s", p.Account().Host, dash(c.Region), settlementWord(p.Settlement()))
+	about := fmt.Sprintf("host %s, region %s; %s", p.Account().Host, dash(c.Region), settlementWord(p.Capabilities().Settlement))
 	inv, ok := p.(batch.Inventory)
 	if !ok {
 		x.ok(check, "%s; it lists no jobs, so it was not asked", about)

@@ -80,7 +80,7 @@ func (a *app) recover(ctx context.Context, r *reconcile.Reconciler, o reconcile.
 // unlisted are the accounts that tell nothing about the origin of their jobs.
 func unlisted(accounts []batch.Provider) (names []string) {
 	for _, p := range accounts {
-		if _, ok := p.(batch.Inventory); !ok || p.Settlement() != batch.SettleByListing {
+		if _, ok := p.(batch.Inventory); !ok || p.Capabilities().Settlement != batch.SettleByListing {
 			names = append(names, p.Account().Name)
 		}
 	}

@@ -28,7 +28,7 @@ var mutants = []mutant{
 	{"two open members of one work", "sql/query/adopt_items.sql", []string{
 		`WHERE w.stage = 'pending'`, `WHERE w.stage <> 'pending' OR w.stage = 'pending'`}},
 	{"sent again without a look", "reconcile/resolve.go", []string{
-		`	switch s := v.account.Settlement(); {`, `	switch s := batch.SettleByRepeat; {`}},
+		`	switch s := v.account.Capabilities().Settlement; {`, `	switch s := batch.SettleByRepeat; {`}},
 	{"absent, by a list that lags", "reconcile/resolve.go", []string{
 		`	case !v.list.reaches(v.reach(s), v.known):`, `	case false:`,
 		`	return s.Looks >= 1 && !v.now.Before(s.SendBy.Add(v.r.Settings.AbsentAfter))`, `	return true`}},

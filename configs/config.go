@@ -140,14 +140,14 @@ type Poll struct {
 	Max        Duration `yaml:"max"`         // longest wait
 	RetryCap   Duration `yaml:"retry_cap"`   // the processor's Retry-After counts up to this
 	MissGrace  Duration `yaml:"miss_grace"`  // a job unknown to the processor for longer …
-	MissCount  int64    `yaml:"miss_count"`  // … and for this many looks has vanished
+	MissCount  int64    `yaml:"miss_count"`  // … and for this many looks has vanished; for result files too
 	FilesGrace Duration `yaml:"files_grace"` // how long an ended job without its files, or lines of them, is looked at again
 }
 
 // Consume bounds the reading of results.
 type Consume struct {
 	Retry     Duration `yaml:"retry"`      // after a download that failed
-	LostGrace Duration `yaml:"lost_grace"` // a result file unknown to the processor for longer is lost
+	LostGrace Duration `yaml:"lost_grace"` // a result file unknown to the processor for longer, and for miss_count looks, is lost
 	MaxLine   Size     `yaml:"max_line"`   // longest result line
 	MaxSet    Size     `yaml:"max_set"`    // longest result file
 }

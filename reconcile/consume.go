@@ -190,18 +190,19 @@ func (j *jobReading) read(ctx context.Context, set ResultSet) error {
 }
 
 // missed puts a job off whose results the provider does not know. One answer of
-// that kind proves nothing; after a time of them the results are lost.
+// that kind proves nothing, and two at any distance hardly more; after several
+// in a row, over some time, the results are lost.
 func (j *jobReading) missed(ctx context.Context, channel batch.Channel, cause error) error {
-	since, err := j.Store.MissResultSet(ctx, j.now, j.job.ID, channel)
+	since, misses, err := j.Store.MissResultSet(ctx, j.now, j.job.ID, channel)
 	if err != nil {
 		return errors.Join(cause, err)
 	}
-	if j.now.Sub(since) < j.Settings.LostGrace {
+	if misses < j.Settings.MissCount || j.now.Sub(since) < j.Settings.LostGrace {
 		return cause
 	}
 	// The finding comes first: a loss that nobody is told of would look like a
 	// provider that skipped some items.
-	detail := fmt.Sprintf("%s, unknown to the provider since %s", channel, since.Format(time.RFC3339))
+	detail := fmt.Sprintf("%s, unknown to the provider %d times since %s", channel, misses, since.Format(time.RFC3339))
 	if err := j.raise(ctx, j.now, EventResultsLost, "job:"+j.job.ID, detail); err != nil {
 		return errors.Join(cause, err)
 	}

@@ -431,7 +431,7 @@ func TestF37_LostResults(t *testing.T) {
 		x.consume(oneDone)
 		x.items(j, "missing", "missing", "refused")
 		x.works(works, "pending", "pending", "extracted refused")
-		x.events("results_lost job:job1: output, unknown to the provider since 2026-03-04T01:00:00Z")
+		x.events("results_lost job:job1: output, unknown to the provider 3 times since 2026-03-04T01:00:00Z")
 		x.provider.body["output-"+j.id] = lost
 		x.consume(nothing)
 	})

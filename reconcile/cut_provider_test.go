@@ -101,12 +101,13 @@ func (s *accountStory) saw(request []byte) int {
 	return 0
 }
 
-// client has timeouts as short as a fault needs in which nothing comes any more.
+// client has timeouts as short as a fault needs in which nothing comes any more,
+// and long enough for all other calls on a busy machine.
 func (s *accountStory) client(host string, f sqltest.Fault) *openai.Client {
 	s.t.Helper()
 	timeout := time.Minute
 	if f == sqltest.FaultStall || f == sqltest.FaultTrickle {
-		timeout = time.Second
+		timeout = 5 * time.Second
 	}
 	c, err := openai.New(openai.Config{
 		Name: "main", Region: "test", BaseURL: "http://" + host + "/v1", APIKey: func() string { return "sk-test" }, FingerprintKey: bytes.Repeat([]byte("k"), 32),

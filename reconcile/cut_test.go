@@ -68,7 +68,7 @@ func cutRuns(seen map[string]int, random *rand.Rand) []cutRun {
 // transaction on a machine that is busy.
 func cutOptions(f sqltest.Fault) sql.Options {
 	if f == sqltest.FaultStall || f == sqltest.FaultTrickle {
-		return sql.Options{TransactionLimit: 2 * time.Second, ReadLimit: 2 * time.Second, CutAfter: 50 * time.Millisecond}
+		return sql.Options{TransactionLimit: 5 * time.Second, ReadLimit: 5 * time.Second, CutAfter: 50 * time.Millisecond}
 	}
 	return sql.Options{}
 }

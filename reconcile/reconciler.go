@@ -78,11 +78,11 @@ type Settings struct {
 	PollMax    time.Duration // longest wait
 	RetryCap   time.Duration // a provider's Retry-After counts up to this
 	MissGrace  time.Duration // a job that stays unknown at the provider for longer, MissCount times, has vanished
-	MissCount  int64
+	MissCount  int64         // how often in a row a job, or a result file, is unknown before it counts as gone
 	FilesGrace time.Duration // how long a job that is complete without its files, or without lines of them, is asked again
 
 	ConsumeRetry time.Duration // wait after a download that failed
-	LostGrace    time.Duration // a result file that stays unknown at the provider for longer is lost
+	LostGrace    time.Duration // a result file that stays unknown at the provider for longer, MissCount times, is lost
 	LineBytes    int           // longest result line that is read
 	SetBytes     int64         // longest result file that is read
 
@@ -104,7 +104,7 @@ func DefaultSettings() Settings {
 		SendWithin: 15 * time.Minute, UnsentMargin: time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
 		ResolveFirst: 30 * time.Second, ResolveMax: 10 * time.Minute, AbsentAfter: 11 * time.Minute, SweepWindow: 30 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
-		ConsumeRetry: 5 * time.Minute, LostGrace: 15 * time.Minute, LineBytes: 8 << 20, SetBytes: 4 << 30,
+		ConsumeRetry: 5 * time.Minute, LostGrace: time.Hour, LineBytes: 8 << 20, SetBytes: 4 << 30,
 		ItemRetry:      10 * time.Minute,
 		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, StuckAfter: 2 * time.Hour,
 		UnreadAfter: 84 * time.Hour, BreachLimit: 1000,

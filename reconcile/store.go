@@ -165,8 +165,8 @@ type ConsumeStore interface {
 	// FinishResultSet makes a set whole, if its lines are all staged; ErrMoved otherwise.
 	FinishResultSet(ctx context.Context, now time.Time, w WholeSet) error
 	// MissResultSet notes that the provider does not know a set's file, and
-	// returns since when.
-	MissResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) (since time.Time, err error)
+	// returns since when, and how often in a row.
+	MissResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) (since time.Time, misses int64, err error)
 	// LoseResultSet notes that a set is gone at the provider for good, and
 	// drops what was staged of it.
 	LoseResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) error

@@ -251,19 +251,22 @@ func (s *Store) FinishResultSet(ctx context.Context, now time.Time, w reconcile.
 }
 
 // MissResultSet implements reconcile.ConsumeStore.
-func (s *Store) MissResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) (time.Time, error) {
-	var since int64
-	err := s.write(ctx, "miss result set", func(ctx context.Context, t *tx) error {
-		err := t.GetContext(ctx, &since, setMissSQL, micros(now), jobID, string(channel))
+func (s *Store) MissResultSet(ctx context.Context, now time.Time, jobID string, channel batch.Channel) (since time.Time, misses int64, err error) {
+	var r struct {
+		MissingUS int64 `db:"missing_us"`
+		Misses    int64
+	}
+	err = s.write(ctx, "miss result set", func(ctx context.Context, t *tx) error {
+		err := t.GetContext(ctx, &r, setMissSQL, micros(now), jobID, string(channel))
 		if errors.Is(err, errNoRows) {
 			return fmt.Errorf("set %s of job %s: %w", channel, jobID, reconcile.ErrMoved)
 		}
 		return err
 	})
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, 0, err
 	}
-	return fromMicros(since), nil
+	return fromMicros(r.MissingUS), r.Misses, nil
 }
 
 // LoseResultSet implements reconcile.ConsumeStore.

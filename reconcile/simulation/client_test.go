@@ -31,6 +31,10 @@ const (
 	late        // it happens later, and nobody is told
 )
 
+// mostMisses is how often in a row a file that is there may be denied. What a
+// processor says once more is taken for true, by design.
+const mostMisses = 2
+
 // ask lets the world go on before a call, and says how the call fares.
 func (c *client) ask(ctx context.Context, op, subject string) (way, error) {
 	w := c.p.w
@@ -151,9 +155,11 @@ func (c *client) Download(ctx context.Context, fileID string) (io.ReadCloser, in
 		return nil, 0, err
 	}
 	w := c.p.w
-	if !c.p.direct && w.strikes(fileMissing, fileID) {
+	if !c.p.direct && w.missing[fileID] < mostMisses && w.strikes(fileMissing, fileID) {
+		w.missing[fileID]++
 		return nil, 0, &batch.Error{Op: "download", Kind: batch.NotFound, HTTPStatus: 404}
 	}
+	w.missing[fileID] = 0
 	body, size, err := c.Provider.Download(context.WithoutCancel(ctx), fileID)
 	if err != nil || c.p.direct {
 		return body, size, err

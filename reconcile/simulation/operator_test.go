@@ -76,6 +76,9 @@ func (o operation) brakes() []reconcile.Pause {
 	return pauses
 }
 
+// drill is why the operator pauses.
+const drill = "a drill"
+
 // brake pauses a stage. No intent is committed behind a pause of dispatch.
 func (o operation) brake() error {
 	stage := []reconcile.PausedStage{reconcile.PauseDispatch, reconcile.PauseDispatch, reconcile.PausePoll, reconcile.PauseApply, reconcile.PauseIntake}[o.rng.IntN(5)]
@@ -83,7 +86,7 @@ func (o operation) brake() error {
 	if stage == reconcile.PauseDispatch && o.rng.IntN(2) == 0 {
 		scope, pattern = "policy:"+policy, policy+"/%"
 	}
-	_, err := o.store().Pause(o.ctx, o.operator.clock(), reconcile.Pause{Scope: scope, Stage: stage, Actor: "the operator", Reason: "a drill"})
+	_, err := o.store().Pause(o.ctx, o.operator.clock(), reconcile.Pause{Scope: scope, Stage: stage, Actor: "the operator", Reason: drill})
 	if err == nil && stage == reconcile.PauseDispatch {
 		o.oracle.sealed[pattern] = o.oracle.intents(pattern)
 	}
@@ -96,8 +99,20 @@ func (o operation) resumeAll() error {
 			return o.recover()
 		}
 	}
+	return o.lift(func(reconcile.Pause) bool { return true })
+}
+
+// endDrills lifts what the operator paused.
+func (o operation) endDrills() error {
+	return o.lift(func(p reconcile.Pause) bool { return p.Reason == drill })
+}
+
+func (o operation) lift(which func(reconcile.Pause) bool) error {
 	for _, p := range o.brakes() {
-		if err := o.store().Resume(o.ctx, o.operator.clock(), p.Scope, p.Stage, "the operator", "the drill is over"); err != nil {
+		if !which(p) {
+			continue
+		}
+		if err := o.store().Resume(o.ctx, o.operator.clock(), p.Scope, p.Stage, "the operator", "it is over"); err != nil {
 			return err
 		}
 		if p.Stage == reconcile.PauseDispatch {
@@ -296,6 +311,9 @@ func (o operation) sweep() error {
 // check calls the roll.
 func (o operation) check() error {
 	report, err := o.operator.r.RunCheck(o.ctx)
+	for ; errors.Is(err, reconcile.ErrHeld); report, err = o.operator.r.RunCheck(o.ctx) { // by a process that died
+		o.pass(o.operator.r.LeaseFor)
+	}
 	if err != nil {
 		return err
 	}

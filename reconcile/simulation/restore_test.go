@@ -49,6 +49,9 @@ func (o operation) restore() error {
 // when nothing is left to be recovered.
 func (o operation) recover() error {
 	o.note(o.operator, "recover")
+	if err := o.endDrills(); err != nil {
+		return err
+	}
 	if err := o.redeliver(); err != nil {
 		return err
 	}

@@ -52,8 +52,9 @@ type world struct {
 	fake       *fake.Provider
 	other      *fake.Provider
 	ends       []jobEnd
-	coming     []coming  // requests on their way
-	shownUntil time.Time // lists leave newer jobs out; zero for none
+	coming     []coming       // requests on their way
+	missing    map[string]int // by file: how often in a row it was denied
+	shownUntil time.Time      // lists leave newer jobs out; zero for none
 	source     *sender
 	oracle     *oracle
 	books      *books
@@ -81,7 +82,7 @@ type coming struct {
 func newWorld(p plan, dir string, keys *keyring.Ring, template []byte) (*world, error) {
 	w := &world{
 		plan: p, dir: dir, keys: keys, rng: rand.New(rand.NewPCG(p.Seed, 0)), now: sqltest.Start,
-		parked: make(chan *process), struck: map[fault]int64{}, points: map[string]int64{}, digest: fnv64(),
+		parked: make(chan *process), missing: map[string]int{}, struck: map[fault]int64{}, points: map[string]int64{}, digest: fnv64(),
 	}
 	w.chunk, w.jobItems = 3+w.rng.IntN(6), 5+w.rng.IntN(30)
 	w.oracle = newOracle(w)

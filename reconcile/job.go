@@ -118,10 +118,11 @@ type RequestItem struct {
 	Text       keyring.Encrypted
 }
 
-// Upload is what was handed over before a job was asked for.
+// Upload is what is noted before a job is asked for: the body that was handed
+// over, or that goes with the request for the job.
 type Upload struct {
 	SubmissionID string
-	FileID       string
+	FileID       string // "" for a body that goes with the request
 	Bytes        int64
 	BodyMAC      string
 }

@@ -14,12 +14,14 @@ import (
 // have been asked for.
 type Uncertain struct {
 	Submission
-	Policy   PolicyKey
-	Account  string // fingerprint
-	FileID   string
-	Looks    int64     // complete lists that showed no job of it
-	FencedAt time.Time // when its input file was deleted; zero before
-	Obstacle string    // why the last look proved nothing, once an operator should know
+	Policy    PolicyKey
+	Account   string // fingerprint
+	FileID    string // "" for a body that went with the request for the job
+	BodyMAC   string
+	BodyBytes int64
+	Looks     int64     // complete lists that showed no job of it
+	FencedAt  time.Time // when its input file was deleted; zero before
+	Obstacle  string    // why the last look proved nothing, once an operator should know
 }
 
 // Look is one look for a job that settled nothing.
@@ -224,6 +226,8 @@ func (v *resolution) byListing(ctx context.Context, s Uncertain) (settled bool, 
 		return false, v.lookAgain(ctx, s)
 	case !v.list.reaches(v.reach(s), v.known):
 		return false, v.putOff(ctx, s, &obstacle{why: "the account's list of jobs does not show what was made since the send deadline, so what it lacks may exist"})
+	case s.FileID == "": // nothing can be deleted that a late request would miss
+		return v.absent(ctx, s, Absence{Evidence: fmt.Sprintf("%d complete lists show no job of it", s.Looks+1)})
 	case s.FencedAt.IsZero():
 		return false, v.fence(ctx, s)
 	}

@@ -29,15 +29,17 @@ func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err 
 	if err := v.r.mayRepeat(ctx, s); err != nil {
 		return false, v.putOff(ctx, s, &obstacle{why: "it may not be repeated now: " + err.Error()})
 	}
-	id, err := v.r.Store.LedgerIdentity(ctx)
+	again, err := v.sendingOf(ctx, s)
 	if err != nil {
 		return false, err
 	}
 	calling, cancel := context.WithTimeout(ctx, v.r.Settings.SendWithin)
 	defer cancel()
-	job, err := v.account.Create(calling, batch.Creation{
-		FileID: s.FileID, Key: s.ID, Metadata: id.metadata(s.Submission), OutputExpiry: v.r.Settings.OutputExpiry,
-	})
+	c, fault := again.creation(calling)
+	job, err := v.account.Create(calling, c)
+	if ours := fault(); ours != nil {
+		return false, v.putOff(ctx, s, &obstacle{"the body of the request could not be made again: " + evidenceOf(ours), true})
+	}
 	switch {
 	case err == nil && job.ID != "":
 		return v.found(ctx, s, batch.ListedJob{Job: job}, "given again for the same key")
@@ -48,6 +50,22 @@ func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err 
 		// known is answered, so this is for an operator.
 		return false, v.putOff(ctx, s, &obstacle{"the repeat under the same key was refused: " + evidenceOf(err), true})
 	}
+}
+
+// sendingOf is a submission on its way once more: the same body, under its key.
+func (v *resolution) sendingOf(ctx context.Context, s Uncertain) (*sending, error) {
+	policy, err := v.r.Store.Policy(ctx, s.Policy)
+	if err != nil {
+		return nil, err
+	}
+	id, err := v.r.Store.LedgerIdentity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &sending{
+		r: v.r, job: Job{ID: s.JobID}, policy: &policy, account: v.account, ledger: id, sub: s.Submission,
+		size: s.BodyBytes, bodyMAC: s.BodyMAC, fileID: s.FileID,
+	}, nil
 }
 
 // mayRepeat says whether the text may still go where it went.

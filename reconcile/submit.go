@@ -62,16 +62,16 @@ func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
 func (r *Reconciler) closeUnsent(ctx context.Context, now time.Time) error {
 	jobs, err := r.Store.CloseUnsent(ctx, now, now.Add(-r.Settings.UnsentMargin), evidenceUnsent, r.Settings.JobsPerRun)
 	if err != nil {
-		return fmt.Errorf("close submissions without an upload: %w", err)
+		return fmt.Errorf("close submissions without a body: %w", err)
 	}
 	// The jobs are ready. If the process dies here, the next run sends them.
 	for _, id := range jobs {
-		r.Log.Info().Str("pass", string(PassSubmit)).Str("job_id", id).Msg("a submission ended before its upload was noted; its job may be sent again")
+		r.Log.Info().Str("pass", string(PassSubmit)).Str("job_id", id).Msg("a submission ended before its body was noted; its job may be sent again")
 	}
 	return nil
 }
 
-const evidenceUnsent = "no input file was noted before the send deadline, so no job was asked for"
+const evidenceUnsent = "no body was noted before the send deadline, so no job was asked for"
 
 // notSent says what an error means for the job.
 func notSent(err error) string {
@@ -124,6 +124,8 @@ type sending struct {
 	ledger  LedgerIdentity
 	sub     Submission
 	began   time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
+	size    int64         // of the body, once it was rendered
+	bodyMAC string        // likewise
 	fileID  string        // the uploaded input, once there is one
 	left    atomic.Bool   // some of the text was taken to be sent; set by the adapter's own goroutine
 }
@@ -148,10 +150,10 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	if err := s.witness(ctx); err != nil {
 		return false, err
 	}
-	if err := s.upload(ctx); err != nil {
+	if err := s.handOver(ctx); err != nil {
 		return false, err
 	}
-	// The file's id is committed and no job was asked for. If the process dies
+	// The body's MAC, and the file's id if it is one, are committed and no job was asked for. If the process dies
 	// here, the submission is open and must be resolved before anything is sent:
 	// the ledger cannot tell this from a create that was cut.
 	r.step(crashpoint.SubmitFileNoted)
@@ -215,37 +217,61 @@ func (s *sending) witness(ctx context.Context) error {
 	return nil
 }
 
-// upload hands the request body over and notes the file's id. No job exists
-// after it, whatever happened, so any fault here is a proven refusal.
-func (s *sending) upload(ctx context.Context) error {
-	size, err := s.render(ctx, io.Discard, nil)
+// handOver hands the request body over where it goes first, and notes it. No job
+// exists after it, whatever happened, so any fault here is a proven refusal.
+func (s *sending) handOver(ctx context.Context) error {
+	body := s.r.Keys.NewMAC(keyring.Body)
+	size, err := s.render(ctx, body, nil)
 	if err != nil {
 		return s.refuse(ctx, err)
 	}
-	if limit := s.account.Capabilities().Limits.Bytes; limit > 0 && size > limit {
+	can := s.account.Capabilities()
+	if limit := can.Limits.Bytes; limit > 0 && size > limit {
 		return s.refuse(ctx, unsent(fmt.Sprintf("the body of %d bytes is over the provider's limit of %d", size, limit)))
 	}
+	s.size, s.bodyMAC = size, hex.EncodeToString(body.Sum(nil))
+	if can.Handover == batch.HandoverFile {
+		if err := s.upload(ctx); err != nil {
+			return err
+		}
+	}
+	return s.noteUpload(ctx)
+}
+
+func (s *sending) upload(ctx context.Context) error {
 	uploading, cancel := context.WithTimeout(ctx, s.remaining())
 	defer cancel()
-	body := s.r.Keys.NewMAC(keyring.Body)
-	var renderErr error
-	s.fileID, err = s.account.Upload(uploading, batch.Input{
-		Name: s.ledger.fileName(s.job.ID, s.sub.ID), Size: size, Expiry: s.r.Settings.InputExpiry,
-		Write: func(w io.Writer) error {
-			_, renderErr = s.render(uploading, io.MultiWriter(leaving{w, &s.left}, body), func(lines int64) { s.r.progress(PassSubmit, lines, s.sub.Lines) })
-			return renderErr
-		},
-	})
-	// A fault of ours explains the provider's error, and not the other way round.
-	if fault := (*renderFault)(nil); errors.As(renderErr, &fault) {
-		err = fault
-	}
-	if err != nil {
+	in, fault := s.input(uploading)
+	in.Expiry = s.r.Settings.InputExpiry
+	var err error
+	s.fileID, err = s.account.Upload(uploading, in)
+	if err := cmp.Or(fault(), err); err != nil {
 		return s.refuse(ctx, err)
 	}
 	// The provider has the text and no job was asked for.
 	s.r.step(crashpoint.SubmitUploaded)
-	return s.noteUpload(ctx, size, body)
+	return nil
+}
+
+// input is the body as an adapter takes it, and a function that tells, once it
+// is taken, what was wrong with it: a fault of ours explains the provider's
+// error, and not the other way round.
+func (s *sending) input(ctx context.Context) (in batch.Input, fault func() error) {
+	var renderErr error
+	body := s.r.Keys.NewMAC(keyring.Body)
+	write := func(w io.Writer) error {
+		_, renderErr = s.render(ctx, io.MultiWriter(leaving{w, &s.left}, body), func(lines int64) { s.r.progress(PassSubmit, lines, s.sub.Lines) })
+		if renderErr == nil && hex.EncodeToString(body.Sum(nil)) != s.bodyMAC {
+			renderErr = &renderFault{cause: errors.New("the body is not the one that was noted")}
+		}
+		return renderErr
+	}
+	return batch.Input{Name: s.ledger.fileName(s.job.ID, s.sub.ID), Size: s.size, Write: write}, func() error {
+		if fault := (*renderFault)(nil); errors.As(renderErr, &fault) {
+			return fault
+		}
+		return nil
+	}
 }
 
 // leaving notes the first byte that an adapter takes. That Write is called says
@@ -263,15 +289,15 @@ func (l leaving) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *sending) noteUpload(ctx context.Context, size int64, body hash.Hash) error {
-	err := s.r.Store.RecordUpload(ctx, Upload{SubmissionID: s.sub.ID, FileID: s.fileID, Bytes: size, BodyMAC: hex.EncodeToString(body.Sum(nil))})
+func (s *sending) noteUpload(ctx context.Context) error {
+	err := s.r.Store.RecordUpload(ctx, Upload{SubmissionID: s.sub.ID, FileID: s.fileID, Bytes: s.size, BodyMAC: s.bodyMAC})
 	if err == nil {
 		return nil
 	}
-	// Without the file's id in the ledger an interrupted create could not be
-	// found again by it, so none is made.
-	s.r.Log.Warn().Err(err).Str("job_id", s.job.ID).Msg("the uploaded file could not be noted")
-	return s.refuse(ctx, unsent("the uploaded file could not be noted"))
+	// Without it in the ledger an interrupted create could not be found again, so
+	// none is made.
+	s.r.Log.Warn().Err(err).Str("job_id", s.job.ID).Msg("the body could not be noted")
+	return s.refuse(ctx, unsent("the body could not be noted"))
 }
 
 // create asks for the job: once, before the send deadline, by the wall clock
@@ -285,21 +311,33 @@ func (s *sending) create(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	creating, cancel := context.WithTimeout(ctx, s.remaining())
 	defer cancel()
-	answer, err := s.account.Create(creating, batch.Creation{
-		FileID:       s.fileID,
-		Key:          s.sub.ID,
-		Metadata:     s.ledger.metadata(s.sub),
-		OutputExpiry: s.r.Settings.OutputExpiry,
-	})
+	c, fault := s.creation(creating)
+	answer, err := s.account.Create(creating, c)
 	// The provider may have the job, and the ledger does not know its id.
 	s.r.step(crashpoint.SubmitCreated)
 	if err == nil && answer.ID == "" {
 		err = &batch.Error{Op: "create", Kind: batch.UnknownOutcome}
 	}
 	if err != nil {
+		// A body that was not written to its end made no job, if the adapter says so.
+		if ours := fault(); ours != nil && batch.KindOf(err) != batch.UnknownOutcome {
+			err = ours
+			return s.refuse(ctx, err)
+		}
 		return s.refuseOrLeave(ctx, err)
 	}
 	return s.accept(ctx, answer)
+}
+
+// creation asks for the job of this submission, in the same bytes each time.
+func (s *sending) creation(ctx context.Context) (c batch.Creation, fault func() error) {
+	c = batch.Creation{FileID: s.fileID, Key: s.sub.ID, Metadata: s.ledger.metadata(s.sub), OutputExpiry: s.r.Settings.OutputExpiry}
+	if s.account.Capabilities().Handover == batch.HandoverFile {
+		return c, func() error { return nil }
+	}
+	in, fault := s.input(ctx)
+	c.Body = &in
+	return c, fault
 }
 
 func (s *sending) mayCreate(ctx context.Context) error {

@@ -68,6 +68,8 @@ type uncertainRow struct {
 	DeadlineUS    int64   `db:"send_deadline_us"`
 	Account       string  `db:"account"`
 	FileID        *string `db:"input_file_id"`
+	BodyBytes     *int64  `db:"body_bytes"`
+	BodyMAC       *string `db:"body_mac"`
 	Looks         int64   `db:"looks"`
 	FencedUS      *int64  `db:"fenced_us"`
 	Obstacle      *string `db:"obstacle"`
@@ -80,7 +82,7 @@ func (r uncertainRow) uncertain() reconcile.Uncertain {
 		Submission: reconcile.Submission{ID: r.ID, JobID: r.JobID, Attempt: r.Attempt, Lines: r.Lines, Manifest: r.Manifest,
 			IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS)},
 		Policy:  reconcile.PolicyKey{ID: r.PolicyID, Version: r.PolicyVersion},
-		Account: r.Account, FileID: orEmpty(r.FileID), Looks: r.Looks, FencedAt: fromNull(r.FencedUS), Obstacle: orEmpty(r.Obstacle),
+		Account: r.Account, FileID: orEmpty(r.FileID), BodyMAC: orEmpty(r.BodyMAC), BodyBytes: orZero(r.BodyBytes), Looks: r.Looks, FencedAt: fromNull(r.FencedUS), Obstacle: orEmpty(r.Obstacle),
 	}
 }
 

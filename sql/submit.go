@@ -306,11 +306,11 @@ type submissionRow struct {
 // RecordUpload implements reconcile.SubmitStore.
 func (s *Store) RecordUpload(ctx context.Context, up reconcile.Upload) error {
 	return s.write(ctx, "record upload", func(ctx context.Context, t *tx) error {
-		err := changedOne(t.ExecContext(ctx, submissionUploadSQL, up.FileID, up.Bytes, up.BodyMAC, up.SubmissionID))
+		err := changedOne(t.ExecContext(ctx, submissionUploadSQL, nullIfEmpty(up.FileID), up.Bytes, up.BodyMAC, up.SubmissionID))
 		if err != nil {
 			return fmt.Errorf("submission %s: %w", up.SubmissionID, err)
 		}
-		t.audit("submission_upload", "submission:"+up.SubmissionID, fmt.Sprintf("file %s, %d bytes", up.FileID, up.Bytes))
+		t.audit("submission_upload", "submission:"+up.SubmissionID, strings.TrimSpace(fmt.Sprintf("%d bytes %s", up.Bytes, up.FileID)))
 		return nil
 	})
 }

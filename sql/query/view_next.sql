@@ -32,11 +32,11 @@ WITH brakes AS (
   WHERE j.state = 'ended'
     AND NOT EXISTS (SELECT 1 FROM stops f WHERE f.subject = 'job:' || j.job_id AND f.name IN ('account_mismatch', 'results_unreadable'))
   UNION ALL
-  SELECT MIN(send_deadline_us) + $1 FROM submissions WHERE outcome IS NULL AND input_file_id IS NULL
+  SELECT MIN(send_deadline_us) + $1 FROM submissions WHERE outcome IS NULL AND body_mac IS NULL
   UNION ALL
   -- What a look proves nothing about waits for a person as well.
   SELECT MIN(COALESCE(next_look_us, send_deadline_us)) FROM submissions
-  WHERE outcome IS NULL AND input_file_id IS NOT NULL AND obstacle IS NULL
+  WHERE outcome IS NULL AND body_mac IS NOT NULL AND obstacle IS NULL
   UNION ALL
   SELECT MIN(created_us) FROM works
   WHERE stage = 'extracted' AND NOT EXISTS (SELECT 1 FROM brakes k WHERE k.stage = 'apply' AND k.scope = 'all')

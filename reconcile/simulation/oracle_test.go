@@ -256,7 +256,7 @@ func (o *oracle) judgeAgain(work string, earlier, now *jobBook, all []fake.JobBo
 	_, returned := o.truth[earlier.id][work]
 	switch {
 	case phase == batch.PhaseInvalid:
-	case o.wentBack && o.vanished[earlier.id]: // neither the ledger nor the processor knows of it
+	case o.vanished[earlier.id] && (o.wentBack || o.abandoned(earlier.submission)): // neither the ledger nor the processor knows of it
 	case o.w.Settles == batch.SettleByRepeat && o.abandoned(earlier.submission): // a repeat does no harm there
 	case phase == batch.PhaseRunning:
 		o.breach("work %s is sent in job %s while job %s has it", work, now.id, earlier.id)

@@ -138,9 +138,17 @@ func (b *bench) settleBy(s batch.Settlement) {
 		Account: batch.Account{Processor: "fake", Name: "main", Host: "fake.test", Region: "test", Fingerprint: "fp-main"},
 		Now:     b.Clock.Now, Breach: b.breached,
 		Answer:     func(string, string) []byte { return []byte(`{"label":"ok","evidence":[]}`) },
-		Settlement: s, Page: 1, Hide: func(j fake.JobBook) bool { return b.hidden != nil && b.hidden(j) },
+		Settlement: s, Handover: handoverOf(s), Page: 1, Hide: func(j fake.JobBook) bool { return b.hidden != nil && b.hidden(j) },
 	})
 	b.r = b.reconciler(b.Ledger)
+}
+
+// handoverOf is how the processors of a kind take their bodies.
+func handoverOf(s batch.Settlement) batch.Handover {
+	if s == batch.SettleByResults || s == batch.SettleByKey {
+		return batch.HandoverInline
+	}
+	return batch.HandoverFile
 }
 
 func (b *bench) breached(rule string) {

@@ -340,12 +340,16 @@ func (b *bench) foreignJob(items int) {
 			b.t.Fatal(err)
 		}
 	}
-	file, err := b.fake.Upload(b.t.Context(), batch.Input{Name: "theirs.jsonl", Size: int64(len(body)),
-		Write: func(w io.Writer) error { _, err := w.Write(body); return err }})
-	if err == nil {
-		_, err = b.fake.Create(b.t.Context(), batch.Creation{FileID: file})
+	in := batch.Input{Name: "theirs.jsonl", Size: int64(len(body)), Write: func(w io.Writer) error { _, err := w.Write(body); return err }}
+	c := batch.Creation{Body: &in}
+	if b.fake.Capabilities().Handover == batch.HandoverFile {
+		file, err := b.fake.Upload(b.t.Context(), in)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		c = batch.Creation{FileID: file}
 	}
-	if err != nil {
+	if _, err := b.fake.Create(b.t.Context(), c); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -485,5 +489,42 @@ func TestResolveStopsWhenTold(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		b.wantSubmissions("open")
+	})
+}
+
+// F18: a repeat carries the bytes that went out first, or none at all.
+func TestF18_RepeatOfAnotherBodyIsNotSent(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.settleBy(batch.SettleByKey)
+		b.uncertain(1, true)
+		b.change("UPDATE submissions SET body_mac = 'of another body'")
+		b.Clock.Advance(b.r.Settings.SendWithin)
+		b.wantTally("resolve", b.resolve(), reconcile.Tally{Seen: 1})
+		if got := b.obstacle(); !strings.Contains(got, "could not be made again") {
+			t.Errorf("the obstacle is %q", got)
+		}
+		b.wantJobs("ready")
+		if n := b.jobsWithItems(); n != 1 {
+			t.Errorf("%d jobs with items", n)
+		}
+	})
+}
+
+// F16: a body that could not be made to its end has made no job, and nothing of
+// the outcome is unknown.
+func TestF16_InlineBodyThatCannotBeMadeIsRefused(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.settleBy(batch.SettleByKey)
+		b.reports(3)
+		b.collect()
+		b.fake.Hooks.Create = func(batch.Creation) (bool, error) { // behind the rendering that counts
+			b.damage("r2")
+			return true, nil
+		}
+		b.submit()
+		b.want("outcomes", "SELECT outcome FROM submissions", "rejected")
+		if n := len(b.fake.Jobs()); n != 0 {
+			t.Errorf("%d jobs", n)
+		}
 	})
 }

@@ -84,8 +84,8 @@ var broken = []struct {
 		[]string{"INSERT INTO items (job_id, work_id, boundary_id, position) VALUES ('j-submitted', 'w-done', 'b1', 9)"}, "work:w-done"},
 	{"work_unapplied", "answered hours ago", []string{fmt.Sprintf("UPDATE artifacts SET created_us = %d WHERE work_id = 'w-extracted'", startUS-3*hour)}, "work:w-extracted"},
 	{"submission_uncertain", "nobody knows", []string{fmt.Sprintf(`INSERT INTO submissions
-		(submission_id, job_id, attempt, account, fence, manifest_mac, line_count, intent_us, send_deadline_us, input_file_id)
-		VALUES ('sub', 'j-ready', 1, 'a', 1, 'm', 1, %[1]d, %[1]d, 'f')`, startUS-2*hour)}, "submission:sub"},
+		(submission_id, job_id, attempt, account, fence, manifest_mac, line_count, intent_us, send_deadline_us, input_file_id, body_mac)
+		VALUES ('sub', 'j-ready', 1, 'a', 1, 'm', 1, %[1]d, %[1]d, 'f', 'mac')`, startUS-2*hour)}, "submission:sub"},
 	{"job_overdue", "too long at the provider", []string{fmt.Sprintf("UPDATE jobs SET submitted_us = %d WHERE job_id = 'j-submitted'", startUS-27*hour)}, "job:j-submitted"},
 	{"job_stuck_ended", "ended hours ago", []string{fmt.Sprintf("UPDATE jobs SET ended_us = %d WHERE job_id = 'j-ended'", startUS-3*hour)}, "job:j-ended"},
 	{"result_set_unread", "unread for days", []string{fmt.Sprintf("UPDATE jobs SET submitted_us = %d WHERE job_id = 'j-ended'", startUS-85*hour)}, "job:j-ended"},

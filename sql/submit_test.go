@@ -300,7 +300,7 @@ func TestF15_CloseUnsent(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			p.insert("submissions", row{"submission_id": "s-" + id, "job_id": id, "send_deadline_us": startUS})
 		}
-		p.insert("submissions", row{"submission_id": "s-uploaded", "job_id": "uploaded", "send_deadline_us": startUS, "input_file_id": "f"})
+		p.insert("submissions", row{"submission_id": "s-uploaded", "job_id": "uploaded", "send_deadline_us": startUS, "input_file_id": "f", "body_mac": "mac"})
 		p.insert("submissions", row{"submission_id": "s-young", "job_id": "young", "send_deadline_us": startUS + 1})
 		p.insert("submissions", row{"submission_id": "s-refused", "job_id": "refused", "send_deadline_us": startUS, "outcome": "rejected", "evidence": "e", "closed_us": startUS})
 		ctx, now, before := t.Context(), p.Clock.Now().Add(time.Minute), p.Clock.Now()

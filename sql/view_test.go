@@ -22,7 +22,7 @@ func TestOverviewCounts(t *testing.T) {
 		r.healthy()
 		r.report("held", 1)
 		r.insert("holds", row{"report_id": "held"})
-		r.insert("submissions", row{"submission_id": "old", "job_id": "j-ready", "send_deadline_us": startUS - minute, "input_file_id": "file"})
+		r.insert("submissions", row{"submission_id": "old", "job_id": "j-ready", "send_deadline_us": startUS - minute, "input_file_id": "file", "body_mac": "mac"})
 		r.insert("submissions", row{"submission_id": "new", "job_id": "j-planning", "send_deadline_us": startUS + minute})
 		for _, e := range []reconcile.Event{
 			{Name: "job_vanished", Subject: "job:j", Severity: reconcile.Critical},
@@ -247,7 +247,7 @@ func TestJobsAndJobHistory(t *testing.T) {
 	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
 		ctx, r := t.Context(), openRaw(t, l.Address)
 		r.healthy()
-		r.insert("submissions", row{"submission_id": "open", "job_id": "j-ready", "send_deadline_us": startUS, "input_file_id": "file"})
+		r.insert("submissions", row{"submission_id": "open", "job_id": "j-ready", "send_deadline_us": startUS, "input_file_id": "file", "body_mac": "mac"})
 		r.insert("submissions", row{"submission_id": "unsent", "job_id": "j-planning", "send_deadline_us": startUS})
 		r.insert("result_lines", row{"job_id": "j-consumed", "work_id": "w-done", "disposition": "accepted", "outcome": "succeeded", "label": "spam", "payload_mac": "m"})
 		r.insert("result_lines", row{"job_id": "j-consumed", "line": 2, "disposition": "malformed"})
@@ -358,11 +358,11 @@ var workloadCases = map[string]struct {
 	"a ready job":          {func(r raw) { r.job("j", "ready", row{"next_submit_us": startUS + hour}) }, after(time.Hour)},
 	"an open submission": {func(r raw) {
 		r.job("j", "ready", nil)
-		r.insert("submissions", row{"submission_id": "s", "job_id": "j", "input_file_id": "f"})
+		r.insert("submissions", row{"submission_id": "s", "job_id": "j", "input_file_id": "f", "body_mac": "mac"})
 	}, after(15 * time.Minute)},
 	"an open submission for an operator": {func(r raw) {
 		r.job("j", "ready", nil)
-		r.insert("submissions", row{"submission_id": "s", "job_id": "j", "input_file_id": "f", "obstacle": "o"})
+		r.insert("submissions", row{"submission_id": "s", "job_id": "j", "input_file_id": "f", "body_mac": "mac", "obstacle": "o"})
 	}, nil},
 	"an open submission without an upload": {func(r raw) {
 		r.job("j", "ready", nil)

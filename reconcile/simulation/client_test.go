@@ -98,11 +98,11 @@ func (c *client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	w := c.p.w
 	c.p.calling = cr.Metadata["rc_submission"]
 	defer func() { c.p.calling = "" }()
-	way, failed := c.ask(ctx, "create", cr.FileID)
+	way, failed := c.ask(ctx, "create", cmp.Or(cr.FileID, "with its body"))
 	if way == lost {
 		// What a process that dies, or a line that breaks, has sent may still be
 		// on its way.
-		if ctx.Err() == nil && !c.p.direct && w.strikes(lateRequest, "create") {
+		if ctx.Err() == nil && !c.p.direct && w.strikes(lateRequest, "create") && onItsWay(&cr) {
 			w.later(cr)
 		}
 		return batch.Job{}, failed
@@ -118,6 +118,22 @@ func (c *client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 		return batch.Job{}, err
 	}
 	return job, nil
+}
+
+// onItsWay gives a request its body as bytes: who sent it may be gone when it
+// arrives.
+func onItsWay(cr *batch.Creation) bool {
+	if cr.Body == nil {
+		return true
+	}
+	var sent bytes.Buffer
+	if err := cr.Body.Write(&sent); err != nil {
+		return false
+	}
+	body := *cr.Body
+	body.Write = func(w io.Writer) error { _, err := w.Write(sent.Bytes()); return err }
+	cr.Body = &body
+	return true
 }
 
 func (c *client) Status(ctx context.Context, jobID string) (batch.Job, error) {

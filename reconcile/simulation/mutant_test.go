@@ -22,7 +22,8 @@ type mutant struct {
 // mutants are the mistakes that programs of this kind are known for.
 var mutants = []mutant{
 	{"another key for each repeat", "reconcile/resolve_means.go", []string{
-		`FileID: s.FileID, Key: s.ID, Metadata`, `FileID: s.FileID, Key: s.ID + v.now.String(), Metadata`}},
+		`	c, fault := again.creation(calling)`, `	c, fault := again.creation(calling)
+	c.Key += v.now.String()`}},
 	{"a work for each delivery", "reconcile/intake.go", []string{
 		`return i.Keys.WorkID(d.ReportID, revision, p.ID, p.Version)`, `return i.Keys.WorkID(d.ReportID+i.Holder, revision, p.ID, p.Version)`}},
 	{"two open members of one work", "sql/query/adopt_items.sql", []string{

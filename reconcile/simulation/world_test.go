@@ -101,9 +101,17 @@ func newWorld(p plan, dir string, keys *keyring.Ring, template []byte) (*world, 
 func (w *world) newProcessor(name string) *fake.Provider {
 	return fake.New(fake.Options{
 		Account:    batch.Account{Processor: "fake", Name: name, Host: "fake.test", Region: "test", Fingerprint: "fp-" + name},
-		Settlement: w.Settles, Page: 7, Now: func() time.Time { return w.now }, Script: w.oracle.script,
+		Settlement: w.Settles, Handover: handoverOf(w.Settles), Page: 7, Now: func() time.Time { return w.now }, Script: w.oracle.script,
 		Hide: func(j fake.JobBook) bool { return !w.shownUntil.IsZero() && j.Created.After(w.shownUntil) },
 	})
+}
+
+// handoverOf is how the processors of a kind take their bodies.
+func handoverOf(s batch.Settlement) batch.Handover {
+	if s == batch.SettleByResults || s == batch.SettleByKey {
+		return batch.HandoverInline
+	}
+	return batch.HandoverFile
 }
 
 func (w *world) accountsFor(p *process) []batch.Provider {
@@ -257,7 +265,7 @@ func (w *world) pass(d time.Duration) {
 		if c := w.coming[i]; !c.at.After(w.now) {
 			w.coming = slices.Delete(w.coming, i, i+1)
 			i--
-			w.note(nil, "a late create arrives for "+c.FileID)
+			w.note(nil, "a late create arrives of submission "+c.Metadata["rc_submission"])
 			_, _ = w.makeJob(c.Creation) // nobody hears the answer
 		}
 	}

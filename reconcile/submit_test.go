@@ -230,7 +230,7 @@ func (b *bench) wantSentOnceUnsentIsClosed() {
 	}
 	b.Clock.Advance(time.Second)
 	b.wantTally("when due", b.submit(), reconcile.Tally{Seen: 1, Moved: 1})
-	b.wantSubmissions("proven_absent: no input file was noted before the send deadline, so no job was asked for", "accepted: job job-000001")
+	b.wantSubmissions("proven_absent: no body was noted before the send deadline, so no job was asked for", "accepted: job job-000001")
 	b.wantJobs("submitted")
 	b.wantCreates(1)
 }
@@ -345,7 +345,7 @@ func TestF21_StalledSenderRefusesItself(t *testing.T) {
 		}
 		b.wantTally("the sleeper", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
 		b.wantCreates(1)
-		b.wantSubmissions("proven_absent: no input file was noted before the send deadline, so no job was asked for", "accepted: job job-000001")
+		b.wantSubmissions("proven_absent: no body was noted before the send deadline, so no job was asked for", "accepted: job job-000001")
 		if got := b.inputs(); len(got) != 1 {
 			t.Errorf("the sleeper's file is left: %v", got)
 		}
@@ -720,7 +720,7 @@ func TestUploadThatCannotBeNotedIsNotUsed(t *testing.T) {
 					b.wantOpen(1, 0)
 					return
 				}
-				b.wantSubmissions("rejected: not sent: the uploaded file could not be noted")
+				b.wantSubmissions("rejected: not sent: the body could not be noted")
 			})
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type session struct {
 	connector *connector
 	pooled    bool        // it was in the pool since it was opened
 	local     bool        // the COMMIT that runs is on this server alone
+	begun     bool        // a transaction is open
 	bad       atomic.Bool // not to be used again
 }
 
@@ -84,16 +86,21 @@ func (s *session) ResetSession(ctx context.Context) error {
 // IsValid implements driver.Validator.
 func (s *session) IsValid() bool { return !s.bad.Load() && s.driverConn.IsValid() }
 
-// BeginTx implements driver.ConnBeginTx. A connection of the pool whose server
-// no longer writes is replaced, as BEGIN has done nothing yet: its server may
-// have become a standby behind a pooler or proxy, which keeps the connection.
+// BeginTx implements driver.ConnBeginTx. A connection of the pool that broke
+// while nobody used it, or whose server no longer writes, is replaced, as BEGIN
+// has done nothing yet: its server may have been started again, or have become a
+// standby behind a pooler or proxy, which keeps the connection.
 func (s *session) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	stop := s.watch(ctx)
 	inner, err := s.driverConn.BeginTx(ctx, opts)
 	if err == nil {
+		s.begun = true
 		return &transaction{Tx: inner, session: s, stop: stop}, nil
 	}
 	stop()
+	if s.broke(ctx, err) {
+		return nil, driver.ErrBadConn
+	}
 	// A standby says that it has no such feature as a transaction that writes.
 	if !opts.ReadOnly && (hasCode(err, "25006") || hasCode(err, "0A000")) {
 		s.bad.Store(true)
@@ -103,6 +110,22 @@ func (s *session) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	return nil, err
+}
+
+// broke says whether the first call on a connection of the pool found that it is
+// gone. Outside of a transaction nothing is written, so the call may be made on
+// another one.
+func (s *session) broke(ctx context.Context, err error) bool {
+	if err == nil || !s.pooled || s.begun || ctx.Err() != nil {
+		return false
+	}
+	var network *net.OpError
+	gone := errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		hasCode(err, "57P01") || hasCode(err, "57P02") // the server was stopped, or this session was
+	if gone {
+		s.bad.Store(true)
+	}
+	return gone
 }
 
 // transaction is an open transaction of a session.
@@ -115,7 +138,7 @@ type transaction struct {
 // Commit implements driver.Tx.
 func (t *transaction) Commit() error {
 	defer t.stop()
-	t.session.local = false
+	t.session.local, t.session.begun = false, false
 	err := t.Tx.Commit()
 	if t.session.local {
 		return errors.Join(errCommittedLocally, err)
@@ -126,6 +149,7 @@ func (t *transaction) Commit() error {
 // Rollback implements driver.Tx.
 func (t *transaction) Rollback() error {
 	defer t.stop()
+	t.session.begun = false
 	return t.Tx.Rollback()
 }
 
@@ -148,6 +172,9 @@ func (s *session) QueryContext(ctx context.Context, query string, args []driver.
 	rows, err := s.driverConn.QueryContext(ctx, query, args)
 	if err != nil {
 		stop()
+		if s.broke(ctx, err) {
+			return nil, driver.ErrBadConn
+		}
 		return nil, s.writes(err)
 	}
 	return &watchedRows{driverRows: rows.(driverRows), stop: stop}, nil

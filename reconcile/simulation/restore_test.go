@@ -38,10 +38,14 @@ func (o operation) restore() error {
 	switch {
 	case errors.Is(err, reconcile.ErrRewound):
 		return o.recover()
-	case err == nil && sent:
+	case err != nil:
+		return err
+	case sent:
 		o.oracle.breach("the ledger was put back behind what was sent, and nobody notices")
 	}
-	return err
+	// Reports may be missing all the same: the witness is written when something is
+	// to be sent, and at checks, and not for each receipt.
+	return errors.Join(o.endDrills(), o.redeliver())
 }
 
 // recover makes the ledger whole from what the account holds, as a person does:

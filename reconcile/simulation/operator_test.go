@@ -297,7 +297,11 @@ func (o operation) sweep() error {
 		return nil
 	}
 	for range 2 { // what the first cancels has ended at the second
-		if _, err := o.operator.r.Run(o.ctx, reconcile.PassSweep); err != nil {
+		_, err := o.operator.r.Run(o.ctx, reconcile.PassSweep)
+		for ; errors.Is(err, reconcile.ErrHeld); _, err = o.operator.r.Run(o.ctx, reconcile.PassSweep) { // by a process that died
+			o.pass(o.operator.r.LeaseFor)
+		}
+		if err != nil {
 			return err
 		}
 		o.pass(time.Hour)

@@ -129,5 +129,6 @@ func (o operation) recovered() error {
 			return err
 		}
 	}
+	delete(o.oracle.sealed, "%") // a drill on top of that pause is over with it
 	return nil
 }

@@ -110,7 +110,8 @@ func (c *consuming) job(ctx context.Context, job *Job) error {
 // lookAgain puts a job off whose files hold fewer lines than its provider
 // counts, and has them read again: a file that is cut at the end of a line looks
 // like a whole one, and the items behind the cut would be bought twice. Counts
-// may also be wrong, so that after FilesGrace what is there is judged.
+// may also be wrong, so that after FilesGrace what is there is judged; but not a
+// reading that has fewer lines than an earlier one, for as long again.
 func (j *jobReading) lookAgain(ctx context.Context) error {
 	if j.job.Phase != batch.PhaseEnded {
 		return nil // nothing ran
@@ -131,7 +132,7 @@ func (j *jobReading) lookAgain(ctx context.Context) error {
 		return j.settle(ctx, j.now, EventResultsIncomplete, subject, "a later reading was complete")
 	case c.Lines >= c.Told:
 		return nil
-	case c.Lost > 0, again && age >= j.Settings.FilesGrace:
+	case c.Lost > 0, again && age >= j.Settings.FilesGrace && c.Shorter == 0, again && age >= 2*j.Settings.FilesGrace:
 		return nil // lines are missing, and no further look will find them
 	}
 	finding := EventResultsIncomplete.event(subject, fmt.Sprintf("%d lines, the provider counts %d", c.Lines, c.Told))

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,36 @@ func TestF36_WrongCountsAreNoOutcome(t *testing.T) {
 		x.items(j, "succeeded", "succeeded", "missing")
 		x.events("results_incomplete job:job1: 2 lines, the provider counts 9")
 	})
+}
+
+// A reading with fewer lines than an earlier one is cut short, also when the time
+// to wait for more is over: the items behind the cut were answered.
+func TestF36_ShorterReadingThanBeforeIsNotJudged(t *testing.T) {
+	for name, comesBack := range map[string]bool{"the lines come back": true, "they do not": false} {
+		t.Run(name, func(t *testing.T) {
+			eachResults(t, func(x *resultTest) {
+				j, works := x.prepare(3)
+				x.counts = batch.Counts{Total: 3, Completed: 3}
+				x.end(j, j.answers(works[:2]), nil)
+				whole := x.provider.body["output-"+j.id]
+				x.consume(onePutOff)
+				x.Clock.Advance(x.r.Settings.FilesGrace + time.Minute)
+				x.exec("UPDATE works SET due_us = due_us + $1", int64(48*time.Hour/time.Microsecond))
+				x.provider.body["output-"+j.id] = whole[:strings.Index(whole, "\n")+1]
+				x.consume(onePutOff)
+				x.Clock.Advance(x.r.Settings.FilesGrace)
+				if comesBack {
+					x.provider.body["output-"+j.id] = whole
+				}
+				x.consume(oneDone)
+				want := []string{"succeeded", "missing", "missing"}
+				if comesBack {
+					want[1] = "succeeded"
+				}
+				x.items(j, want...)
+			})
+		})
+	}
 }
 
 // What is judged is never taken back, and what is lost is not waited for.

@@ -92,10 +92,13 @@ type WholeSet struct {
 // ResultCounts are what was read of a job and what its provider counts. The
 // latter are never an outcome, only a reason to look again.
 type ResultCounts struct {
-	Lines  int64 // staged, of all sets; of several lines of one member one counts
-	Told   int64 // completed and failed, by the provider
-	Lost   int64 // sets that are gone at the provider
-	Judged int64 // members with an outcome that results gave them
+	Lines int64 // staged, of all sets; of several lines of one member one counts
+	Told  int64 // completed and failed, by the provider
+	Lost  int64 // sets that are gone at the provider
+	// Shorter are the sets that have fewer lines than they had in an earlier
+	// reading.
+	Shorter int64
+	Judged  int64 // members with an outcome that results gave them
 }
 
 // LineFact is what adjudication looks at: one staged line of a member.

@@ -291,10 +291,11 @@ func (s *Store) LoseResultSet(ctx context.Context, _ time.Time, jobID string, ch
 }
 
 type countsRow struct {
-	Lines  int64 `db:"lines"`
-	Told   int64 `db:"told"`
-	Lost   int64 `db:"lost"`
-	Judged int64 `db:"judged"`
+	Lines   int64 `db:"lines"`
+	Told    int64 `db:"told"`
+	Lost    int64 `db:"lost"`
+	Shorter int64 `db:"shorter"`
+	Judged  int64 `db:"judged"`
 }
 
 // ResultCounts implements reconcile.ConsumeStore.

@@ -81,6 +81,17 @@ type Classifier struct {
 	Schema          []byte   // JSON Schema of the answer
 	MaxOutputTokens int      //
 	Temperature     *float64 // nil: not sent; some models refuse any value
+
+	// Thresholds turn the scores of a processor that takes no question into an
+	// answer, in order of precedence: the first one that is met gives the label.
+	// Empty for a processor that is asked.
+	Thresholds []Threshold
+	// Otherwise is the label when no threshold is met.
+	Otherwise string
+
+	// Echo has each request carry a token that the answer must repeat, so that
+	// an answer to another text is noticed; see EchoToken.
+	Echo bool
 }
 
 // Input is a request body to upload.

@@ -175,7 +175,8 @@ func TestCreateWantsItsEcho(t *testing.T) {
 }
 
 func TestCreateRequest(t *testing.T) {
-	body, err := createBody(batch.Creation{FileID: "file-1", Metadata: map[string]string{"b": "2", "a": "1"}, OutputExpiry: time.Minute})
+	c := newClient(t, config("http://127.0.0.1:1"))
+	body, err := c.createBody(batch.Creation{FileID: "file-1", Metadata: map[string]string{"b": "2", "a": "1"}, OutputExpiry: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,19 +196,28 @@ func TestCreateRequest(t *testing.T) {
 		"long value": {FileID: "file-1", Metadata: map[string]string{"k": strings.Repeat("v", 513)}},
 		"not UTF-8":  {FileID: "file-1", Metadata: map[string]string{"k": "\xff"}},
 	} {
-		if _, err := createBody(cr); batch.KindOf(err) != batch.Rejected {
+		if _, err := c.createBody(cr); batch.KindOf(err) != batch.Rejected {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestExpiry(t *testing.T) {
-	if expiry(0) != nil || expiry(-1) != nil {
-		t.Error("an expiry that was not asked for")
+	var own, azure, groq Dialect = Dialect{}, Azure, Groq
+	for _, d := range []*Dialect{&own, &azure, &groq} {
+		d.complete(EndpointChat)
+		if d.Expiry.of(0) != nil || d.Expiry.of(-1) != nil {
+			t.Error("an expiry that was not asked for")
+		}
 	}
-	for d, want := range map[time.Duration]int64{time.Second: 3600, 72 * time.Hour: 259200, 10_000 * time.Hour: 2592000} {
-		if got := expiry(d).Seconds; got != want {
+	for d, want := range map[time.Duration][2]int64{
+		time.Second: {3600, 1209600}, 72 * time.Hour: {259200, 1209600}, 20 * 24 * time.Hour: {1728000, 1728000}, 10_000 * time.Hour: {2592000, 2592000},
+	} {
+		if got := [2]int64{own.Expiry.of(d).Seconds, azure.Expiry.of(d).Seconds}; got != want || own.Expiry.of(d).Anchor != "created_at" {
 			t.Errorf("%v: %d s, want %d", d, got, want)
+		}
+		if got := groq.Expiry.of(d); got != nil {
+			t.Errorf("%v: %+v where no expiry can be asked for", d, got)
 		}
 	}
 }

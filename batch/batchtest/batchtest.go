@@ -32,6 +32,9 @@ type Subject struct {
 	// Unreachable is a provider of the same kind whose far side cannot be
 	// connected to, or nil.
 	Unreachable batch.Provider
+	// Question is what is asked about each text; nil for one to a model. A
+	// processor that is not asked needs another.
+	Question *batch.Classifier
 }
 
 // Server is the far side as the suite drives it.
@@ -192,7 +195,7 @@ func (h *harness) body() []byte {
 	var b []byte
 	for i, id := range items {
 		var err error
-		if b, err = h.Provider.AppendRequest(b, classifier, id, batch.NewText(texts[i])); err != nil {
+		if b, err = h.Provider.AppendRequest(b, h.question(), id, batch.NewText(texts[i])); err != nil {
 			h.Fatal(err)
 		}
 	}

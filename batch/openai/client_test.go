@@ -434,6 +434,25 @@ func TestNewRefuses(t *testing.T) {
 		"query in URL":    func(c *Config) { c.BaseURL = "https://h/v1?key=" + testKey },
 		"no host":         func(c *Config) { c.BaseURL = "https:///v1" },
 		"not a URL":       func(c *Config) { c.BaseURL = "://" + testKey },
+
+		"endpoint":           func(c *Config) { c.Endpoint = "embeddings" },
+		"processor":          func(c *Config) { c.Processor = "Open AI" },
+		"query name":         func(c *Config) { c.Query = map[string]string{"api version": "1"} },
+		"query value":        func(c *Config) { c.Query = map[string]string{"api-version": "1 2"} },
+		"query of the lists": func(c *Config) { c.Query = map[string]string{"limit": "1"} },
+		"deployment":         func(c *Config) { c.Deployments = map[string]string{"gpt-4.1": ""} },
+		"deployment's name":  func(c *Config) { c.Deployments = map[string]string{"gpt-4.1": "a b"} },
+		"key header":         func(c *Config) { c.Dialect.KeyHeader = "Api-Key\n" },
+		"path":               func(c *Config) { c.Dialect.Path = "https://h/chat" },
+		"path with a quote":  func(c *Config) { c.Dialect.Path = `/chat"` },
+		"window":             func(c *Config) { c.Dialect.Window = "soon" },
+		"settlement":         func(c *Config) { c.Dialect.Settlement = batch.SettleByKey },
+		"key window":         func(c *Config) { c.Dialect.Limits.KeyWindow = time.Hour },
+		"limits":             func(c *Config) { c.Dialect.Limits.Items = -1 },
+		"expiry":             func(c *Config) { c.Dialect.Expiry = Expiry{Min: 2 * time.Hour, Max: time.Hour} },
+		"role":               func(c *Config) { c.Dialect.Role = `x","y":"` },
+		"tokens field":       func(c *Config) { c.Dialect.TokensField = `x":1,"y` },
+		"regions":            func(c *Config) { c.Dialect.Residency = Residency{Domain: "h.test", Regions: []string{"EU"}} },
 	} {
 		cfg := config("http://127.0.0.1:1")
 		change(&cfg)

@@ -120,6 +120,7 @@ func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 		{"account", account},
 		{"append request", appendRequest},
 		{"append request refuses ids", appendRefuses},
+		{"append request with a token", echo},
 		{"upload", upload},
 		{"upload of another length", uploadLength},
 		{"upload faults", uploadFaults},

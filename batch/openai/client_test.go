@@ -205,7 +205,7 @@ func TestCreateRequest(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	var own, azure, groq Dialect = Dialect{}, Azure, Groq
 	for _, d := range []*Dialect{&own, &azure, &groq} {
-		d.complete(EndpointChat)
+		d.complete()
 		if d.Expiry.of(0) != nil || d.Expiry.of(-1) != nil {
 			t.Error("an expiry that was not asked for")
 		}
@@ -443,8 +443,6 @@ func TestNewRefuses(t *testing.T) {
 		"deployment":         func(c *Config) { c.Deployments = map[string]string{"gpt-4.1": ""} },
 		"deployment's name":  func(c *Config) { c.Deployments = map[string]string{"gpt-4.1": "a b"} },
 		"key header":         func(c *Config) { c.Dialect.KeyHeader = "Api-Key\n" },
-		"path":               func(c *Config) { c.Dialect.Path = "https://h/chat" },
-		"path with a quote":  func(c *Config) { c.Dialect.Path = `/chat"` },
 		"window":             func(c *Config) { c.Dialect.Window = "soon" },
 		"settlement":         func(c *Config) { c.Dialect.Settlement = batch.SettleByKey },
 		"key window":         func(c *Config) { c.Dialect.Limits.KeyWindow = time.Hour },

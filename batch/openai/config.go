@@ -85,7 +85,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Processor == "" {
 		cfg.Processor = "openai"
 	}
-	cfg.Dialect.complete(cfg.Endpoint)
+	cfg.Dialect.complete()
 	if err := cfg.checkService(base.Host); err != nil {
 		return nil, err
 	}

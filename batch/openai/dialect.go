@@ -25,15 +25,19 @@ const (
 	EndpointModerations Endpoint = "moderations"
 )
 
-// path is how OpenAI spells the endpoint.
-func (e Endpoint) path() string {
-	switch e {
+// path is the endpoint as create and the lines spell it.
+func (c *Client) path() string {
+	path := "/v1/chat/completions"
+	switch c.cfg.Endpoint {
 	case EndpointResponses:
-		return "/v1/responses"
+		path = "/v1/responses"
 	case EndpointModerations:
-		return "/v1/moderations"
+		path = "/v1/moderations"
 	}
-	return "/v1/chat/completions"
+	if c.cfg.Dialect.BarePaths {
+		path = strings.TrimPrefix(path, "/v1")
+	}
+	return path
 }
 
 // Dialect is how a service differs from OpenAI. The zero value is OpenAI's own
@@ -43,9 +47,9 @@ type Dialect struct {
 	// KeyHeader carries the bare key, as in api-key; "" sends it as a bearer
 	// token in Authorization.
 	KeyHeader string
-	// Path is the endpoint as create and the lines spell it, as in
-	// /chat/completions; "" is OpenAI's spelling.
-	Path string
+	// BarePaths has create and the lines spell endpoints without the /v1 before
+	// them, as in /chat/completions.
+	BarePaths bool
 	// Window is the completion_window; "" is 24h.
 	Window string
 	// Expiry bounds the life of input and result files that may be asked for.
@@ -112,7 +116,7 @@ var (
 	// items; the smaller is taken. Files live for 14 days at least.
 	Azure = Dialect{
 		KeyHeader: "api-key",
-		Path:      "/chat/completions",
+		BarePaths: true,
 		Expiry:    Expiry{Min: 14 * 24 * time.Hour},
 		Classes:   []batch.DataClass{batch.DataSynthetic},
 	}
@@ -131,20 +135,18 @@ var (
 
 var (
 	headerName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
-	pathForm    = regexp.MustCompile(`^(/[a-z0-9_]+){1,6}$`)
 	windowForm  = regexp.MustCompile(`^[1-9][0-9]{0,2}[hd]$`)
 	fieldName   = regexp.MustCompile(`^[a-z][a-z_]{0,63}$`)
 	regionLabel = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 )
 
 // complete puts OpenAI's values into the place of zeros.
-func (d *Dialect) complete(e Endpoint) {
+func (d *Dialect) complete() {
 	orElse := func(s *string, def string) {
 		if *s == "" {
 			*s = def
 		}
 	}
-	orElse(&d.Path, e.path())
 	orElse(&d.Window, "24h")
 	orElse(&d.Role, "developer")
 	orElse(&d.TokensField, "max_completion_tokens")
@@ -176,8 +178,6 @@ func (d *Dialect) check() error {
 	switch {
 	case d.KeyHeader != "" && !headerName.MatchString(d.KeyHeader):
 		return errors.New("openai: key header: want a name in lower case, such as api-key")
-	case !pathForm.MatchString(d.Path):
-		return errors.New("openai: path: want the endpoint as the lines name it, such as /chat/completions")
 	case !windowForm.MatchString(d.Window):
 		return errors.New("openai: window: want hours or days, such as 24h or 7d")
 	case d.Settlement != batch.SettleByListing && d.Settlement != batch.SettleByResults:

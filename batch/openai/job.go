@@ -79,7 +79,7 @@ func (c *Client) createBody(cr batch.Creation) ([]byte, error) {
 	}
 	body, err := json.Marshal(createRequest{
 		InputFileID:        cr.FileID,
-		Endpoint:           c.cfg.Dialect.Path,
+		Endpoint:           c.path(),
 		CompletionWindow:   c.cfg.Dialect.Window,
 		Metadata:           cr.Metadata,
 		OutputExpiresAfter: c.cfg.Dialect.Expiry.of(cr.OutputExpiry),

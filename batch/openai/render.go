@@ -79,13 +79,13 @@ func (c *Client) newFrame(cl *batch.Classifier) (*frame, error) {
 		return nil, refusedClassifier()
 	}
 	d := c.cfg.Dialect
-	d.complete(c.cfg.Endpoint)
+	d.complete()
 	f := &frame{of: *cl, head: []byte(`{"custom_id":"`), depth: 2}
 	f.of.Schema, f.of.Thresholds = bytes.Clone(cl.Schema), slices.Clone(cl.Thresholds)
 	if t := cl.Temperature; t != nil {
 		f.of.Temperature = new(*t)
 	}
-	f.middle = []byte(`","method":"POST","url":"` + d.Path + `","body":{"model":`)
+	f.middle = []byte(`","method":"POST","url":"` + c.path() + `","body":{"model":`)
 	f.middle = appendQuoted(f.middle, model)
 	if c.cfg.Endpoint == EndpointModerations {
 		if err := f.moderation(cl); err != nil {

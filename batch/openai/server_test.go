@@ -58,9 +58,11 @@ var services = map[string]service{
 	"chat":        {},
 	"responses":   {endpoint: EndpointResponses, path: "/v1/responses", answer: `{"object":"response","status":"completed","output":[` + thinking + `,` + message + `]}`},
 	"moderations": {endpoint: EndpointModerations, path: "/v1/moderations", answer: `{"results":[{"flagged":false,"categories":{"hate":false},"category_scores":{"hate":0.1}}]}`},
-	"azure":       {path: "/chat/completions", base: "/openai/v1", dialect: Azure, uploadedAs: http.StatusCreated},
+	"azure, moderations": {endpoint: EndpointModerations, path: "/moderations", base: "/openai/v1", dialect: Azure, uploadedAs: http.StatusCreated,
+		answer: `{"results":[{"flagged":false,"categories":{"hate":false},"category_scores":{"hate":0.1}}]}`},
+	"azure": {path: "/chat/completions", base: "/openai/v1", dialect: Azure, uploadedAs: http.StatusCreated},
 	"azure, dated, responses": {endpoint: EndpointResponses, path: "/v1/responses", base: "/openai", query: map[string]string{"api-version": "2024-10-21"},
-		dialect: func() Dialect { d := Azure; d.Path = ""; return d }(), answer: `{"object":"response","status":"completed","output":[` + message + `]}`},
+		dialect: func() Dialect { d := Azure; d.BarePaths = false; return d }(), answer: `{"object":"response","status":"completed","output":[` + message + `]}`},
 	"groq":                     {base: "/openai/v1", dialect: func() Dialect { d := Groq; d.Window = "7d"; return d }(), createdWith: []string{"completion_window", "endpoint", "input_file_id"}},
 	"a list that tells little": {dialect: Dialect{Settlement: batch.SettleByResults, Cursor: true, Limits: batch.Limits{Items: 7, Bytes: 1 << 20, ItemBytes: 1 << 16}, ResultsFor: time.Hour}},
 }

@@ -72,6 +72,13 @@ func TestModerationRequest(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// A question that was good is looked at again when it has changed.
+	c, cl := speaking(EndpointModerations), scoring()
+	rendered(t, c, cl, "x")
+	cl.Thresholds[0].Label = "no such label"
+	if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != codeInvalidClassifier {
+		t.Errorf("a changed threshold: %v", err)
+	}
 	// A model that is asked gives no scores.
 	for _, e := range []Endpoint{EndpointChat, EndpointResponses} {
 		if _, err := speaking(e).AppendRequest(nil, scoring(), "w1-s1", batch.NewText("x")); codeOf(err) != codeInvalidClassifier {

@@ -197,6 +197,8 @@ func TestFrameFollowsTheClassifier(t *testing.T) {
 		func() { *cl.Temperature++ },
 		func() { cl.Temperature = nil },
 		func() { cl.Temperature = new(0.0) },
+		func() { cl.Echo = true },
+		func() { cl.Echo = false },
 		func() { copy(cl.Schema[bytes.Index(cl.Schema, []byte("ok")):], "no") },
 	} {
 		before, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x"))

@@ -23,7 +23,9 @@ type Provider interface {
 
 	// AppendRequest appends one request line, with its line feed, to dst. It
 	// is a pure function of its arguments: the same arguments give the same
-	// bytes, so that the length can be counted before the body is sent.
+	// bytes, so that the length can be counted before the body is sent. A
+	// classifier that asks for what the processor cannot do, such as Echo, is
+	// Rejected.
 	AppendRequest(dst []byte, c *Classifier, customID string, text Text) ([]byte, error)
 
 	// Upload hands over the request body and returns the provider's id for
@@ -51,7 +53,7 @@ type Provider interface {
 
 	// DecodeResult reads one line of a result file, without its line feed. It
 	// never fails: a line that cannot be read has Outcome Unreadable. It does
-	// not judge whether Content answers the question.
+	// not judge whether Content answers the question; Judge and the passes do.
 	DecodeResult(line []byte) Result
 
 	// DeleteFile deletes an input or result file. It may be called twice;
@@ -81,6 +83,17 @@ type Classifier struct {
 	Schema          []byte   // JSON Schema of the answer
 	MaxOutputTokens int      //
 	Temperature     *float64 // nil: not sent; some models refuse any value
+
+	// Thresholds turn the scores of a processor that takes no question into an
+	// answer, in order of precedence: the first one that is met gives the label.
+	// Empty for a processor that is asked.
+	Thresholds []Threshold
+	// Otherwise is the label when no threshold is met.
+	Otherwise string
+
+	// Echo has each request carry a token that the answer must repeat, so that
+	// an answer to another text is noticed; see EchoToken.
+	Echo bool
 }
 
 // Input is a request body to upload.

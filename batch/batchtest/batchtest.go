@@ -32,6 +32,9 @@ type Subject struct {
 	// Unreachable is a provider of the same kind whose far side cannot be
 	// connected to, or nil.
 	Unreachable batch.Provider
+	// Question is what is asked about each text; nil for one to a model. A
+	// processor that is not asked needs another.
+	Question *batch.Classifier
 }
 
 // Server is the far side as the suite drives it.
@@ -117,6 +120,7 @@ func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 		{"account", account},
 		{"append request", appendRequest},
 		{"append request refuses ids", appendRefuses},
+		{"append request with a token", echo},
 		{"upload", upload},
 		{"upload of another length", uploadLength},
 		{"upload faults", uploadFaults},
@@ -192,7 +196,7 @@ func (h *harness) body() []byte {
 	var b []byte
 	for i, id := range items {
 		var err error
-		if b, err = h.Provider.AppendRequest(b, classifier, id, batch.NewText(texts[i])); err != nil {
+		if b, err = h.Provider.AppendRequest(b, h.question(), id, batch.NewText(texts[i])); err != nil {
 			h.Fatal(err)
 		}
 	}

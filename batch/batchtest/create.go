@@ -53,7 +53,7 @@ func appendRequest(h *harness) {
 	seen := map[string]bool{}
 	for _, text := range texts {
 		render := func() []byte {
-			b, err := h.Provider.AppendRequest(bytes.Clone(prefix), classifier, items[0], batch.NewText(text))
+			b, err := h.Provider.AppendRequest(bytes.Clone(prefix), h.question(), items[0], batch.NewText(text))
 			if err != nil {
 				h.Fatalf("%q: %v", text, err)
 			}
@@ -61,8 +61,8 @@ func appendRequest(h *harness) {
 		}
 		first := render()
 		// Another classifier in between must not show.
-		other := *classifier
-		other.Schema = []byte(`{"type":"object"}`)
+		other := *h.question()
+		other.Model += "-2"
 		if _, err := h.Provider.AppendRequest(nil, &other, items[1], batch.NewText("x")); err != nil {
 			h.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func appendRequest(h *harness) {
 	for range 4 {
 		wg.Go(func() {
 			for _, text := range texts {
-				h.Provider.AppendRequest(nil, classifier, items[0], batch.NewText(text))
+				h.Provider.AppendRequest(nil, h.question(), items[0], batch.NewText(text))
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func appendRequest(h *harness) {
 
 func appendRefuses(h *harness) {
 	for _, id := range []string{"", "a b", "a\"b", "a\nb", "ä", strings.Repeat("x", 65)} {
-		dst, err := h.Provider.AppendRequest([]byte("kept"), classifier, id, batch.NewText(Marker))
+		dst, err := h.Provider.AppendRequest([]byte("kept"), h.question(), id, batch.NewText(Marker))
 		h.fails(err, batch.Rejected)
 		if string(dst) != "kept" {
 			h.Errorf("custom id %q: dst is %q", id, dst)

@@ -294,7 +294,7 @@ func cancelFaults(h *harness) {
 func requestID(h *harness) {
 	inv := h.inventory()
 	for _, text := range texts {
-		line, err := h.Provider.AppendRequest(nil, classifier, items[1], batch.NewText(text))
+		line, err := h.Provider.AppendRequest(nil, h.question(), items[1], batch.NewText(text))
 		if err != nil {
 			h.Fatal(err)
 		}
@@ -315,7 +315,7 @@ func requestID(h *harness) {
 			h.Errorf("the id is part of the line: %q", id)
 		}
 	}
-	line, err := h.Provider.AppendRequest(nil, classifier, items[0], batch.NewText(Marker))
+	line, err := h.Provider.AppendRequest(nil, h.question(), items[0], batch.NewText(Marker))
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -50,6 +50,9 @@ func (p *Provider) AppendRequest(dst []byte, c *batch.Classifier, customID strin
 	if !validID(customID) {
 		return dst, &batch.Error{Op: "render", Kind: batch.Rejected, Code: "invalid_custom_id"}
 	}
+	if c.Echo { // its answers are what a test makes them
+		return dst, &batch.Error{Op: "render", Kind: batch.Rejected, Code: "invalid_classifier"}
+	}
 	line, err := json.Marshal(requestLine{CustomID: customID, Model: c.Model, Question: c.Name, Text: text.Reveal()}, format)
 	if err != nil {
 		return dst, &batch.Error{Op: "render", Kind: batch.Rejected, Code: "invalid_request"}

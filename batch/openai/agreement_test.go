@@ -47,6 +47,11 @@ var itemRules = []struct {
 	{"duplicate_keys", []string{"output w2 answered"}},
 	{"folded_keys", []string{"output w2 answered"}},
 
+	{"other_model", []string{"output w2 answered"}},
+	{"crossed_answer", []string{"output w2 answered"}}, // see TestEndpointRules
+	{"response_failed", []string{"output w2 answered"}},
+	{"category_missing", []string{"output w2 answered"}},
+
 	{"item_error:status=400", []string{"error w2 rejected context_length_exceeded"}},
 	{"item_error:status=400,code=content_filter", []string{"error w2 blocked content_filter"}},
 	{"item_error:status=401", []string{"error w2 denied invalid_api_key"}},
@@ -60,7 +65,7 @@ var itemRules = []struct {
 }
 
 // otherContent are the faults that leave w2 answered, with another content.
-var otherContent = []string{"off_schema", "invalid_json", "unknown_label", "false_evidence", "duplicate_keys", "folded_keys"}
+var otherContent = []string{"off_schema", "invalid_json", "unknown_label", "false_evidence", "duplicate_keys", "folded_keys", "crossed_answer"}
 
 func TestItemRules(t *testing.T) {
 	plain := newRig(t).contentOf("w2")
@@ -83,7 +88,11 @@ func TestItemRules(t *testing.T) {
 				if l.id() == "w2" && l.Outcome == batch.Answered && (string(l.Content) != plain) != other {
 					t.Errorf("content is %s, without the fault %s", l.Content, plain)
 				}
-				if l.Outcome == batch.Answered && (l.Model != "sandbox-stand-in" || l.InputTokens == 0 || l.OutputTokens == 0) {
+				model := "sandbox-stand-in"
+				if rule.fault == "other_model" && l.id() == "w2" {
+					model = "sandbox-other-model"
+				}
+				if l.Outcome == batch.Answered && (l.Model != model || l.InputTokens == 0 || l.OutputTokens == 0) {
 					t.Errorf("model and usage of %+v", l.Result)
 				}
 			}
@@ -138,6 +147,8 @@ var jobRules = []struct {
 	{"late_file_ids", 2 * time.Minute, "ended completed", "", nil},
 	{"late_file_ids", 3 * time.Minute, "ended completed", "output", []string{"3 output answered"}},
 	{"results_lost", 2 * time.Minute, "ended completed", "output", []string{"1 output not_found"}},
+	{"null_counts", 2 * time.Minute, "ended completed", "output", []string{"3 output answered"}},
+	{"errors_array token_limit_exceeded", 2 * time.Minute, "invalid failed 0:token_limit_exceeded", "", nil},
 	{"vanish", 10 * time.Second, "running in_progress", "", nil},
 	{"vanish", 2 * time.Minute, "not_found", "", nil},
 	{"unknown_status", 30 * time.Second, "running reviewing, unknown", "", nil},
@@ -206,6 +217,12 @@ var callRules = []struct {
 	{"server_error:status=409", "upload", batch.Temporary, "server_error", 0},
 	{"server_error:status=503", "status", batch.Temporary, "server_error", 0},
 	{"server_error:status=500", "content", batch.Temporary, "server_error", 0},
+	{"rate_limit:code=slow_down", "create", batch.RateLimited, "slow_down", 20 * time.Second},
+	{"overloaded", "create", batch.UnknownOutcome, "server_is_overloaded", 0},
+	{"overloaded", "upload", batch.Temporary, "server_is_overloaded", 0},
+	{"overloaded", "list_batches", batch.Temporary, "server_is_overloaded", 0},
+	{"error_text", "create", batch.UnknownOutcome, "", 0},
+	{"error_text", "status", batch.Temporary, "", 0},
 	{"bad_gateway", "create", batch.UnknownOutcome, "", 0},
 	{"bad_gateway", "upload", batch.Temporary, "", 0},
 	{"bad_gateway", "content", batch.Temporary, "", 0},

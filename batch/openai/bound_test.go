@@ -20,6 +20,9 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// speaking is a client that only renders and decodes.
+func speaking(e Endpoint) *Client { return &Client{cfg: Config{Endpoint: e}} }
+
 // elements is a JSON array of n elements.
 func elements(n int, element string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
@@ -46,6 +49,23 @@ func TestLongArraysAreCheap(t *testing.T) {
 		})
 		if got > most {
 			t.Errorf("choices, %s: %d bytes for a line of %d", name, got, len(line))
+		}
+		for where, body := range map[string]string{
+			"output":  `{"object":"response","status":"completed","output":` + array + `}`,
+			"content": `{"object":"response","status":"completed","output":[{"type":"message","content":` + array + `}]}`,
+			"results": `{"results":` + array + `}`,
+		} {
+			line := []byte(`{"custom_id":"w1-s1","response":{"status_code":200,"body":` + body + `}}`)
+			got = allocated(func() {
+				for _, e := range []Endpoint{EndpointResponses, EndpointModerations} {
+					if r := speaking(e).DecodeResult(line); r.Outcome != batch.BadShape || r.CustomID != "w1-s1" {
+						t.Errorf("%s, %s: %+v", where, name, r)
+					}
+				}
+			})
+			if got > 2*most {
+				t.Errorf("%s, %s: %d bytes for a line of %d", where, name, got, len(line))
+			}
 		}
 	}
 }

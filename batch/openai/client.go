@@ -15,8 +15,10 @@ import (
 	"encoding/base32"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -51,7 +53,7 @@ const (
 // Account returns the account without a call.
 func (c *Client) Account() batch.Account {
 	return batch.Account{
-		Processor:   "openai",
+		Processor:   c.cfg.Processor,
 		Name:        c.cfg.Name,
 		Host:        c.base.Host,
 		Region:      c.cfg.Region,
@@ -68,22 +70,23 @@ func (c *Client) fingerprint() string {
 		kind, id = "key", c.cfg.APIKey()
 	}
 	// None of the parts can hold a zero byte.
-	io.WriteString(mac, strings.Join([]string{"openai", c.base.Host, c.cfg.Organization, kind, id}, "\x00"))
+	io.WriteString(mac, strings.Join([]string{c.cfg.Processor, c.base.Host, c.cfg.Organization, kind, id}, "\x00"))
 	sum := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil))
 	return strings.ToLower(sum[:26])
 }
 
-// Capabilities are the documented ones. Jobs are listed with their metadata and
-// input file, and no key makes a create repeatable. "200 MB" is read as the
-// smaller meaning with room to spare, because an upload that is too large is
-// refused whole. Result files live until they are deleted, or as Creation says.
+// Capabilities are those of the dialect. OpenAI's: jobs are listed with their
+// metadata and input file, and no key makes a create repeatable. "200 MB" is read
+// as the smaller meaning with room to spare, because an upload that is too large
+// is refused whole. Result files live until they are deleted, or as Creation says.
 func (c *Client) Capabilities() batch.Capabilities {
 	return batch.Capabilities{
-		Settlement: batch.SettleByListing,
+		Settlement: c.cfg.Dialect.Settlement,
 		Handover:   batch.HandoverFile,
-		Limits:     batch.Limits{Items: 50_000, Bytes: 190_000_000},
+		Limits:     c.cfg.Dialect.Limits,
 		Deletion:   batch.Deletion{Input: true, Results: true},
-		Classes:    []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth},
+		ResultsFor: c.cfg.Dialect.ResultsFor,
+		Classes:    slices.Clone(c.cfg.Dialect.Classes),
 	}
 }
 
@@ -184,12 +187,17 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte) (*a
 func (c *Client) request(ctx context.Context, method, path string, body io.Reader) *http.Request {
 	u := *c.base
 	u.Path += path
+	u.RawQuery = c.query(nil)
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		// The base was checked in New and every path is made of safe ids.
 		panic("openai: a request cannot be built")
 	}
-	req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey())
+	if h := c.cfg.Dialect.KeyHeader; h != "" {
+		req.Header.Set(h, c.cfg.APIKey())
+	} else {
+		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey())
+	}
 	req.Header.Set("User-Agent", userAgent)
 	if c.cfg.Organization != "" {
 		req.Header.Set("OpenAI-Organization", c.cfg.Organization)
@@ -198,6 +206,18 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 		req.Header.Set("OpenAI-Project", c.cfg.Project)
 	}
 	return req
+}
+
+// query is more, and what every call carries.
+func (c *Client) query(more url.Values) string {
+	all := maps.Clone(more)
+	if all == nil {
+		all = url.Values{}
+	}
+	for k, v := range c.cfg.Query {
+		all.Set(k, v)
+	}
+	return all.Encode()
 }
 
 func (c *Client) read(resp *http.Response) *answer {

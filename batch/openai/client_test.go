@@ -175,7 +175,8 @@ func TestCreateWantsItsEcho(t *testing.T) {
 }
 
 func TestCreateRequest(t *testing.T) {
-	body, err := createBody(batch.Creation{FileID: "file-1", Metadata: map[string]string{"b": "2", "a": "1"}, OutputExpiry: time.Minute})
+	c := newClient(t, config("http://127.0.0.1:1"))
+	body, err := c.createBody(batch.Creation{FileID: "file-1", Metadata: map[string]string{"b": "2", "a": "1"}, OutputExpiry: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,19 +196,28 @@ func TestCreateRequest(t *testing.T) {
 		"long value": {FileID: "file-1", Metadata: map[string]string{"k": strings.Repeat("v", 513)}},
 		"not UTF-8":  {FileID: "file-1", Metadata: map[string]string{"k": "\xff"}},
 	} {
-		if _, err := createBody(cr); batch.KindOf(err) != batch.Rejected {
+		if _, err := c.createBody(cr); batch.KindOf(err) != batch.Rejected {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestExpiry(t *testing.T) {
-	if expiry(0) != nil || expiry(-1) != nil {
-		t.Error("an expiry that was not asked for")
+	var own, azure, groq Dialect = Dialect{}, Azure, Groq
+	for _, d := range []*Dialect{&own, &azure, &groq} {
+		d.complete()
+		if d.Expiry.of(0) != nil || d.Expiry.of(-1) != nil {
+			t.Error("an expiry that was not asked for")
+		}
 	}
-	for d, want := range map[time.Duration]int64{time.Second: 3600, 72 * time.Hour: 259200, 10_000 * time.Hour: 2592000} {
-		if got := expiry(d).Seconds; got != want {
+	for d, want := range map[time.Duration][2]int64{
+		time.Second: {3600, 1209600}, 72 * time.Hour: {259200, 1209600}, 20 * 24 * time.Hour: {1728000, 1728000}, 10_000 * time.Hour: {2592000, 2592000},
+	} {
+		if got := [2]int64{own.Expiry.of(d).Seconds, azure.Expiry.of(d).Seconds}; got != want || own.Expiry.of(d).Anchor != "created_at" {
 			t.Errorf("%v: %d s, want %d", d, got, want)
+		}
+		if got := groq.Expiry.of(d); got != nil {
+			t.Errorf("%v: %+v where no expiry can be asked for", d, got)
 		}
 	}
 }
@@ -424,6 +434,23 @@ func TestNewRefuses(t *testing.T) {
 		"query in URL":    func(c *Config) { c.BaseURL = "https://h/v1?key=" + testKey },
 		"no host":         func(c *Config) { c.BaseURL = "https:///v1" },
 		"not a URL":       func(c *Config) { c.BaseURL = "://" + testKey },
+
+		"endpoint":           func(c *Config) { c.Endpoint = "embeddings" },
+		"processor":          func(c *Config) { c.Processor = "Open AI" },
+		"query name":         func(c *Config) { c.Query = map[string]string{"api version": "1"} },
+		"query value":        func(c *Config) { c.Query = map[string]string{"api-version": "1 2"} },
+		"query of the lists": func(c *Config) { c.Query = map[string]string{"limit": "1"} },
+		"deployment":         func(c *Config) { c.Deployments = map[string]string{"gpt-4.1": ""} },
+		"deployment's name":  func(c *Config) { c.Deployments = map[string]string{"gpt-4.1": "a b"} },
+		"key header":         func(c *Config) { c.Dialect.KeyHeader = "Api-Key\n" },
+		"window":             func(c *Config) { c.Dialect.Window = "soon" },
+		"settlement":         func(c *Config) { c.Dialect.Settlement = batch.SettleByKey },
+		"key window":         func(c *Config) { c.Dialect.Limits.KeyWindow = time.Hour },
+		"limits":             func(c *Config) { c.Dialect.Limits.Items = -1 },
+		"expiry":             func(c *Config) { c.Dialect.Expiry = Expiry{Min: 2 * time.Hour, Max: time.Hour} },
+		"role":               func(c *Config) { c.Dialect.Role = `x","y":"` },
+		"tokens field":       func(c *Config) { c.Dialect.TokensField = `x":1,"y` },
+		"regions":            func(c *Config) { c.Dialect.Residency = Residency{Domain: "h.test", Regions: []string{"EU"}} },
 	} {
 		cfg := config("http://127.0.0.1:1")
 		change(&cfg)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
+	"rollcall/batch"
 	"rollcall/batch/transport"
 )
 
@@ -21,7 +23,20 @@ type Config struct {
 	BaseURL      string // scheme, host and path prefix; "" is DefaultBaseURL
 	Organization string // sent when set
 	Project      string // sent when set; files and jobs are visible within one project
-	Region       string // as the operator states it; sent to nobody
+	Region       string // as the operator states it; sent to nobody, but must agree with the host
+
+	// Processor is the name of the service in policies; "" is "openai".
+	Processor string
+	// Endpoint is what the lines ask for; "" is EndpointChat.
+	Endpoint Endpoint
+	// Dialect is how the service differs from OpenAI.
+	Dialect Dialect
+	// Query is sent with every call, as in api-version: 2024-10-21.
+	Query map[string]string
+	// Deployments are the names that stand in the lines for models, by model, for
+	// a service whose account calls a model by a name of its own. An answer names
+	// the model. When it is not empty, no other model can be asked.
+	Deployments map[string]string
 
 	// APIKey is asked before every call, so that a rotated key is taken up
 	// without a restart.
@@ -67,6 +82,13 @@ func New(cfg Config) (*Client, error) {
 	case len(cfg.FingerprintKey) < minFingerprintKey:
 		return nil, fmt.Errorf("openai: the fingerprint key is shorter than %d bytes", minFingerprintKey)
 	}
+	if cfg.Processor == "" {
+		cfg.Processor = "openai"
+	}
+	cfg.Dialect.complete()
+	if err := cfg.checkService(base.Host); err != nil {
+		return nil, err
+	}
 	wire, err := transport.New(transport.Options{
 		Scheme:          base.Scheme,
 		Host:            base.Host,
@@ -86,6 +108,40 @@ func New(cfg Config) (*Client, error) {
 	}
 	return &Client{cfg: cfg, base: base, wire: wire}, nil
 }
+
+// checkService checks what tells the service from OpenAI.
+func (cfg *Config) checkService(host string) error {
+	switch cfg.Endpoint {
+	case "", EndpointChat, EndpointResponses, EndpointModerations:
+	default:
+		return fmt.Errorf("openai: endpoint: want %s, %s or %s", EndpointChat, EndpointResponses, EndpointModerations)
+	}
+	if !processorName.MatchString(cfg.Processor) {
+		return errors.New("openai: processor: want a name of lower-case letters, digits and -")
+	}
+	for k, v := range cfg.Query {
+		if !queryName.MatchString(k) || !headerSafe(v) || len(v) > 64 {
+			return errors.New("openai: query: want names such as api-version, and short values without white space")
+		}
+		if k == "after" || k == "cursor" || k == "limit" || k == "purpose" || k == "order" {
+			return fmt.Errorf("openai: query: %s is the adapter's own parameter", k)
+		}
+	}
+	for model, name := range cfg.Deployments {
+		if model == "" || name == "" || batch.SafeName(model) != model || batch.SafeName(name) != name {
+			return errors.New("openai: deployments: want the names of models and of their deployments")
+		}
+	}
+	if err := cfg.Dialect.check(); err != nil {
+		return err
+	}
+	return cfg.Dialect.Residency.agrees(host, cfg.Region)
+}
+
+var (
+	processorName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	queryName     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+)
 
 func parseBase(s string) (*url.URL, error) {
 	// The URL itself stays out of the errors: people put keys into URLs.

@@ -25,13 +25,21 @@ type wireReply struct {
 	Body       obj[wireBody] `json:"body"`
 }
 
-// wireBody is a chat completion or, with another status than 200, an error.
+// wireBody is the answer of any endpoint or, with another status than 200, an
+// error. Which members count is for the endpoint to say.
 type wireBody struct {
-	Object  str                   `json:"object"`
-	Model   str                   `json:"model"`
-	Choices sole[obj[wireChoice]] `json:"choices"`
-	Usage   obj[wireUsage]        `json:"usage"`
-	Error   obj[wireFault]        `json:"error"`
+	Object str            `json:"object"`
+	Model  str            `json:"model"`
+	Usage  obj[wireUsage] `json:"usage"`
+	Error  obj[wireFault] `json:"error"`
+
+	Choices sole[obj[wireChoice]] `json:"choices"` // of a chat completion
+
+	Status     str                 `json:"status"` // of a response
+	Incomplete obj[wireIncomplete] `json:"incomplete_details"`
+	Output     output              `json:"output"`
+
+	Results sole[obj[wireScores]] `json:"results"` // of a moderation
 }
 
 type wireChoice struct {
@@ -45,8 +53,10 @@ type wireMessage struct {
 }
 
 type wireUsage struct {
-	PromptTokens     num `json:"prompt_tokens"`
+	PromptTokens     num `json:"prompt_tokens"` // of a chat completion
 	CompletionTokens num `json:"completion_tokens"`
+	InputTokens      num `json:"input_tokens"` // of a response
+	OutputTokens     num `json:"output_tokens"`
 }
 
 // DecodeResult reads one line, in one parse.
@@ -60,7 +70,7 @@ func (c *Client) DecodeResult(line []byte) batch.Result {
 	case r.CustomID == "", w.Error.odd && !w.Response.set:
 		r.Outcome = batch.Unreadable
 	case w.Response.set && w.Response.v.StatusCode.set:
-		decodeReply(&r, &w.Response.v)
+		c.decodeReply(&r, &w.Response.v)
 	case w.Error.set:
 		decodeFault(&r, &w.Error.v)
 	case w.Response.set, w.Response.odd:
@@ -73,17 +83,25 @@ func (c *Client) DecodeResult(line []byte) batch.Result {
 
 // decodeReply looks at the status before anything else: a line with an HTTP
 // error has a null "error", and its reason is in the body.
-func decodeReply(r *batch.Result, reply *wireReply) {
+func (c *Client) decodeReply(r *batch.Result, reply *wireReply) {
 	body := &reply.Body.v
+	usage := &body.Usage.v
 	r.Model = batch.SafeName(body.Model.v)
-	r.InputTokens = max(body.Usage.v.PromptTokens.v, 0)
-	r.OutputTokens = max(body.Usage.v.CompletionTokens.v, 0)
+	r.InputTokens = max(usage.PromptTokens.v, usage.InputTokens.v, 0)
+	r.OutputTokens = max(usage.CompletionTokens.v, usage.OutputTokens.v, 0)
 
-	status := int(reply.StatusCode.v)
-	if status == http.StatusOK {
-		decodeCompletion(r, body)
+	if reply.StatusCode.v == http.StatusOK {
+		switch c.cfg.Endpoint {
+		case EndpointResponses:
+			decodeResponse(r, body)
+		case EndpointModerations:
+			decodeModeration(r, body)
+		default:
+			decodeCompletion(r, body)
+		}
 		return
 	}
+	status := int(reply.StatusCode.v)
 	w := &body.Error.v
 	f := fault{code: w.Code.v, typ: w.Type.v}
 	r.Code = f.word()

@@ -71,7 +71,7 @@ func TestDecodeResult(t *testing.T) {
 		"shape_two_choices":        ran(batch.BadShape, ""),
 		"shape_tool_calls":         ran(batch.BadShape, "tool_calls"),
 		"shape_no_finish_reason":   ran(batch.BadShape, ""),
-		"shape_responses_api":      bare(batch.BadShape, ""),
+		"shape_responses_api":      {CustomID: id, Outcome: batch.BadShape, InputTokens: 90, OutputTokens: 40},
 		"shape_moderation":         {CustomID: id, Outcome: batch.BadShape, Model: "omni-moderation-latest"},
 		"shape_error_in_200":       bare(batch.BadShape, ""),
 		"shape_body_null":          bare(batch.BadShape, ""),

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -12,13 +11,6 @@ import (
 )
 
 const (
-	endpoint = "/v1/chat/completions"
-	window   = "24h" // the only one that is offered
-
-	// The bounds of an expiry that is asked for.
-	minExpiry = time.Hour
-	maxExpiry = 30 * 24 * time.Hour
-
 	maxMetadata      = 16
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
@@ -40,7 +32,7 @@ type expiresAfter struct {
 // Create makes the job, in one request and never another.
 func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, error) {
 	const op = "create"
-	body, err := createBody(cr)
+	body, err := c.createBody(cr)
 	if err != nil {
 		return batch.Job{}, err
 	}
@@ -70,7 +62,7 @@ func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	return job, nil
 }
 
-func createBody(cr batch.Creation) ([]byte, error) {
+func (c *Client) createBody(cr batch.Creation) ([]byte, error) {
 	refuse := func(code string) ([]byte, error) {
 		return nil, &batch.Error{Op: "create", Kind: batch.Rejected, Code: code}
 	}
@@ -87,23 +79,15 @@ func createBody(cr batch.Creation) ([]byte, error) {
 	}
 	body, err := json.Marshal(createRequest{
 		InputFileID:        cr.FileID,
-		Endpoint:           endpoint,
-		CompletionWindow:   window,
+		Endpoint:           c.path(),
+		CompletionWindow:   c.cfg.Dialect.Window,
 		Metadata:           cr.Metadata,
-		OutputExpiresAfter: expiry(cr.OutputExpiry),
+		OutputExpiresAfter: c.cfg.Dialect.Expiry.of(cr.OutputExpiry),
 	}, json.Deterministic(true))
 	if err != nil { // metadata that is not UTF-8
 		return refuse(codeInvalidMetadata)
 	}
 	return body, nil
-}
-
-// expiry is nil for the provider's default, else d within what is offered.
-func expiry(d time.Duration) *expiresAfter {
-	if d <= 0 {
-		return nil
-	}
-	return &expiresAfter{Anchor: "created_at", Seconds: int64(min(max(d, minExpiry), maxExpiry) / time.Second)}
 }
 
 // Status looks the job up.

@@ -30,6 +30,12 @@ type listing[W, T any] struct {
 	Data    entries[W, T] `json:"data"`
 	LastID  str           `json:"last_id"`
 	HasMore flag          `json:"has_more"`
+	Paging  obj[paging]   `json:"paging"`
+}
+
+// paging is how a dialect with Cursor continues a list.
+type paging struct {
+	NextCursor str `json:"next_cursor"`
 }
 
 // entries are the elements of a page. Each is turned into what is kept of it
@@ -85,24 +91,53 @@ func (l *listing[W, T]) next(after string, asked int) (string, error) {
 	return l.Data.last, nil
 }
 
+// cursor is next for a dialect with Cursor: the list says itself where it goes
+// on, and ends where it does not. A full page that says nothing is no end.
+func (l *listing[W, T]) cursor(after string, asked int) (string, error) {
+	next := l.Paging.v.NextCursor
+	switch {
+	case !l.Data.set, l.Paging.odd, next.odd, l.Object.set && l.Object.v != "list":
+		return "", errShape
+	case l.HasMore.v && next.v == "":
+		return "", errList // more, and no way to it
+	case next.v == "" && !l.Paging.set && !l.HasMore.set && l.Data.n >= asked:
+		return "", errShape
+	case next.v == "":
+		return "", nil
+	case !validCursor(next.v):
+		return "", errShape
+	case l.Data.n == 0, next.v == after:
+		return "", errList
+	}
+	return next.v, nil
+}
+
+// validCursor is true for at most 512 visible characters of ASCII.
+func validCursor(s string) bool { return headerSafe(s) && len(s) <= 512 }
+
 // pager is a listing of whatever type.
 type pager interface {
 	next(after string, asked int) (string, error)
+	cursor(after string, asked int) (string, error)
 }
 
 // list reads one page, as it comes in.
 func (c *Client) list(ctx context.Context, op, path string, query url.Values, after string, asked int, page pager) (next string, err error) {
+	name, valid := "after", safeID
+	if c.cfg.Dialect.Cursor {
+		name, valid = "cursor", validCursor
+	}
 	if after != "" {
-		if !safeID(after) {
+		if !valid(after) {
 			return "", &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 		}
-		query.Set("after", after)
+		query.Set(name, after)
 	}
 	query.Set("limit", strconv.Itoa(asked))
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
 	req := c.request(ctx, http.MethodGet, path, nil)
-	req.URL.RawQuery = query.Encode()
+	req.URL.RawQuery = c.query(query)
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.wire.Do(req, maxListing)
 	if err != nil {
@@ -121,7 +156,12 @@ func (c *Client) list(ctx context.Context, op, path string, query url.Values, af
 	case err != nil: // it may quote the answer
 		return "", c.meta(resp).error(op, batch.BadAnswer, errShape)
 	}
-	if next, err = page.next(after, asked); err != nil {
+	if c.cfg.Dialect.Cursor {
+		next, err = page.cursor(after, asked)
+	} else {
+		next, err = page.next(after, asked)
+	}
+	if err != nil {
 		return "", c.meta(resp).error(op, batch.BadAnswer, err)
 	}
 	return next, nil

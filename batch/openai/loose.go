@@ -167,31 +167,41 @@ func eachElement(dec *jsontext.Decoder, read func(i int) error) error {
 type pairs struct{ v map[string]str }
 
 func (p *pairs) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	_, err := eachMember(dec, func(name string) error {
+		if len(p.v) == maxMetadata {
+			return dec.SkipValue()
+		}
+		if p.v == nil {
+			p.v = make(map[string]str, maxMetadata)
+		}
+		var value str
+		err := value.UnmarshalJSONFrom(dec)
+		p.v[name] = value
+		return err
+	})
+	return err
+}
+
+// eachMember has read take in the value of every member of an object, in order;
+// another value is passed over.
+func eachMember(dec *jsontext.Decoder, read func(name string) error) (isObject bool, err error) {
 	if dec.PeekKind() != jsontext.KindBeginObject {
-		return dec.SkipValue()
+		return false, dec.SkipValue()
 	}
 	if _, err := dec.ReadToken(); err != nil {
-		return err
+		return false, err
 	}
-	p.v = make(map[string]str, maxMetadata)
 	for dec.PeekKind() != jsontext.KindEndObject {
 		name, err := dec.ReadToken()
 		if err != nil {
-			return err
+			return false, err
 		}
-		if len(p.v) == maxMetadata {
-			err = dec.SkipValue()
-		} else {
-			key, value := name.String(), str{}
-			err = value.UnmarshalJSONFrom(dec)
-			p.v[key] = value
-		}
-		if err != nil {
-			return err
+		if err := read(name.String()); err != nil {
+			return false, err
 		}
 	}
-	_, err := dec.ReadToken()
-	return err
+	_, err = dec.ReadToken()
+	return err == nil, err
 }
 
 // flag is true or false.

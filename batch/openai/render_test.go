@@ -197,6 +197,8 @@ func TestFrameFollowsTheClassifier(t *testing.T) {
 		func() { *cl.Temperature++ },
 		func() { cl.Temperature = nil },
 		func() { cl.Temperature = new(0.0) },
+		func() { cl.Echo = true },
+		func() { cl.Echo = false },
 		func() { copy(cl.Schema[bytes.Index(cl.Schema, []byte("ok")):], "no") },
 	} {
 		before, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x"))
@@ -208,8 +210,9 @@ func TestFrameFollowsTheClassifier(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Equal(before, after) {
-			t.Error("a change of the classifier does not show")
+		fresh, err := new(Client).AppendRequest(nil, cl, "w1-s1", batch.NewText("x"))
+		if err != nil || bytes.Equal(before, after) || !bytes.Equal(after, fresh) {
+			t.Errorf("a change of the classifier does not show, or not whole: %s, %v", after, err)
 		}
 	}
 }

@@ -24,19 +24,25 @@ var start = time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 type rig struct {
 	*testing.T
 	*openai.Client
-	box     *sandbox.Server
-	other   *httptest.Server // the host that Redirect points at
-	strayed atomic.Int64
-	url     string
+	question *batch.Classifier
+	flavour  sandbox.Flavour
+	box      *sandbox.Server
+	other    *httptest.Server // the host that Redirect points at
+	strayed  atomic.Int64
+	url      string
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, change ...func(*openai.Config)) *rig {
+	return newRigOf(t, sandbox.FlavourOpenAI, change...)
+}
+
+func newRigOf(t *testing.T, flavour sandbox.Flavour, change ...func(*openai.Config)) *rig {
 	t.Helper()
-	box, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Seed: 7, Now: func() time.Time { return start }})
+	box, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Seed: 7, Now: func() time.Time { return start }, Flavour: flavour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, box: box}
+	r := &rig{T: t, box: box, question: chatQuestion()}
 	r.other = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.strayed.Add(1) }))
 	web := httptest.NewServer(box)
 	r.url = web.URL
@@ -47,7 +53,7 @@ func newRig(t *testing.T) *rig {
 		web.Close()
 		r.other.Close()
 	})
-	r.Client = newClient(t, web.URL)
+	r.Client = newClient(t, web.URL, change...)
 	return r
 }
 
@@ -103,18 +109,30 @@ func (r *rig) books() sandbox.Books {
 // reportOf is the text of an item, with what JSON must escape twice.
 func reportOf(id string) string { return "Get a discount\nwith my \"code\" \\ of " + id }
 
-// input is a body of the items w1 to w3.
-func (r *rig) input() batch.Input {
-	r.Helper()
-	question := &batch.Classifier{
+// chatQuestion is what a model is asked.
+func chatQuestion() *batch.Classifier {
+	return &batch.Classifier{
 		Name: "patient-community/1", Model: "gpt-4.1-mini", Instructions: "Classify the report.", MaxOutputTokens: 400, Temperature: new(0.0),
 		Schema: []byte(`{"type":"object","properties":{"label":{"type":"string","enum":["unsafe_advice","harassment","self_harm","spam","ok"]},` +
 			`"evidence":{"type":"array","items":{"type":"string"}}},"required":["label","evidence"],"additionalProperties":false}`),
 	}
+}
+
+// scoreQuestion is what scores are judged by.
+func scoreQuestion() *batch.Classifier {
+	q := chatQuestion()
+	q.Model, q.Otherwise = "omni-moderation-latest", "ok"
+	q.Thresholds = []batch.Threshold{{Category: "self-harm", Score: 0.4, Label: "self_harm"}, {Category: "harassment", Score: 0.8, Label: "harassment"}}
+	return q
+}
+
+// input is a body of the items w1 to w3.
+func (r *rig) input() batch.Input {
+	r.Helper()
 	var body []byte
 	for _, id := range []string{"w1-s1", "w2-s1", "w3-s1"} {
 		var err error
-		if body, err = r.AppendRequest(body, question, id, batch.NewText(reportOf(id))); err != nil {
+		if body, err = r.AppendRequest(body, r.question, id, batch.NewText(reportOf(id))); err != nil {
 			r.Fatal(err)
 		}
 	}

@@ -4,24 +4,52 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"rollcall/batch"
 	"rollcall/batch/batchtest"
+	"rollcall/batch/openai"
+	"rollcall/batch/sandbox"
 )
 
 // The contract suite over the real client and the sandbox: every fault of the
 // suite can be armed.
 func TestContractOverSandbox(t *testing.T) {
-	batchtest.Run(t, func(t *testing.T) batchtest.Subject {
-		r := newRig(t)
-		gone := httptest.NewServer(http.NotFoundHandler())
-		gone.Close()
-		return batchtest.Subject{
-			Provider: r.Client, Server: r, Unreachable: newClient(t, gone.URL),
-			Secrets: []string{sandboxKey, "Bearer", r.url + "/v1"},
-		}
-	})
+	for name, c := range map[string]struct {
+		flavour  sandbox.Flavour
+		change   func(*openai.Config)
+		question *batch.Classifier
+	}{
+		"chat":        {},
+		"responses":   {change: func(c *openai.Config) { c.Endpoint = openai.EndpointResponses }},
+		"moderations": {change: func(c *openai.Config) { c.Endpoint = openai.EndpointModerations }, question: scoreQuestion()},
+		"azure":       {flavour: sandbox.FlavourAzure, change: azure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := c.change
+			if change == nil {
+				change = func(*openai.Config) {}
+			}
+			batchtest.Run(t, func(t *testing.T) batchtest.Subject {
+				r := newRigOf(t, c.flavour, change)
+				r.flavour = c.flavour
+				gone := httptest.NewServer(http.NotFoundHandler())
+				gone.Close()
+				return batchtest.Subject{
+					Provider: r.Client, Server: r, Unreachable: newClient(t, gone.URL, change), Question: c.question,
+					Secrets: []string{sandboxKey, "Bearer", r.url},
+				}
+			})
+		})
+	}
+}
+
+// azure is an account of the older form, with a version in each call.
+func azure(c *openai.Config) {
+	c.Processor, c.Dialect, c.Query = "azure-openai", openai.Azure, map[string]string{"api-version": "2024-10-21"}
+	c.BaseURL = strings.TrimSuffix(c.BaseURL, "/v1") + "/openai"
 }
 
 // opNames are the sandbox's names of the operations.

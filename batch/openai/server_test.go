@@ -13,7 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"rollcall/batch"
 	"rollcall/batch/batchtest"
 )
 
@@ -35,6 +37,59 @@ type server struct {
 	page    int // entries of a page; 0 as asked
 	strayed int
 	last    int // the last id that was given out
+
+	service service
+}
+
+// service is how a far side differs from OpenAI's.
+type service struct {
+	endpoint    Endpoint
+	path        string // the endpoint as create and the lines must spell it
+	base        string
+	dialect     Dialect
+	query       map[string]string
+	uploadedAs  int      // the status of an upload
+	createdWith []string // the members of a create, beside metadata
+	answer      string   // the body of a line that was answered
+}
+
+// services are OpenAI's own endpoints and the shapes that others have.
+var services = map[string]service{
+	"chat":        {},
+	"responses":   {endpoint: EndpointResponses, path: "/v1/responses", answer: `{"object":"response","status":"completed","output":[` + thinking + `,` + message + `]}`},
+	"moderations": {endpoint: EndpointModerations, path: "/v1/moderations", answer: `{"results":[{"flagged":false,"categories":{"hate":false},"category_scores":{"hate":0.1}}]}`},
+	"azure, moderations": {endpoint: EndpointModerations, path: "/moderations", base: "/openai/v1", dialect: Azure, uploadedAs: http.StatusCreated,
+		answer: `{"results":[{"flagged":false,"categories":{"hate":false},"category_scores":{"hate":0.1}}]}`},
+	"azure": {path: "/chat/completions", base: "/openai/v1", dialect: Azure, uploadedAs: http.StatusCreated},
+	"azure, dated, responses": {endpoint: EndpointResponses, path: "/v1/responses", base: "/openai", query: map[string]string{"api-version": "2024-10-21"},
+		dialect: func() Dialect { d := Azure; d.BarePaths = false; return d }(), answer: `{"object":"response","status":"completed","output":[` + message + `]}`},
+	"groq":                     {base: "/openai/v1", dialect: func() Dialect { d := Groq; d.Window = "7d"; return d }(), createdWith: []string{"completion_window", "endpoint", "input_file_id"}},
+	"a list that tells little": {dialect: Dialect{Settlement: batch.SettleByResults, Cursor: true, Limits: batch.Limits{Items: 7, Bytes: 1 << 20, ItemBytes: 1 << 16}, ResultsFor: time.Hour}},
+}
+
+func (s service) complete() service {
+	orElse := func(p *string, def string) {
+		if *p == "" {
+			*p = def
+		}
+	}
+	orElse(&s.path, "/v1/chat/completions")
+	orElse(&s.base, "/v1")
+	orElse(&s.answer, `{"object":"chat.completion","choices":[{"finish_reason":"stop","message":{"content":"{\"label\":\"ok\"}","refusal":null}}]}`)
+	if s.uploadedAs == 0 {
+		s.uploadedAs = http.StatusOK
+	}
+	if s.createdWith == nil {
+		s.createdWith = []string{"completion_window", "endpoint", "input_file_id", "output_expires_after"}
+	}
+	return s
+}
+
+// at is an account at a server of this kind.
+func (s service) at(url string) Config {
+	cfg := config(url)
+	cfg.BaseURL, cfg.Endpoint, cfg.Dialect, cfg.Query = url+s.base, s.endpoint, s.dialect, s.query
+	return cfg
 }
 
 func newServer(t *testing.T) *server {
@@ -52,6 +107,7 @@ func newServer(t *testing.T) *server {
 		defer s.mu.Unlock()
 		s.strayed++
 	}))
+	s.service = service{}.complete()
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() { s.Server.Close(); s.other.Close() })
 	return s
@@ -79,18 +135,29 @@ func newClient(t *testing.T, cfg Config) *Client {
 	return c
 }
 
+// The contract suite, for each endpoint and each dialect.
 func TestContract(t *testing.T) {
-	batchtest.Run(t, func(t *testing.T) batchtest.Subject {
-		s := newServer(t)
-		gone := httptest.NewServer(http.NotFoundHandler())
-		gone.Close()
-		return batchtest.Subject{
-			Provider:    newClient(t, config(s.URL)),
-			Server:      s,
-			Secrets:     []string{testKey, "Bearer", s.URL + "/v1"},
-			Unreachable: newClient(t, config(gone.URL)),
-		}
-	})
+	for name, kind := range services {
+		t.Run(name, func(t *testing.T) {
+			kind = kind.complete()
+			batchtest.Run(t, func(t *testing.T) batchtest.Subject {
+				s := newServer(t)
+				s.service = kind
+				gone := httptest.NewServer(http.NotFoundHandler())
+				gone.Close()
+				subject := batchtest.Subject{
+					Provider:    newClient(t, kind.at(s.URL)),
+					Server:      s,
+					Secrets:     []string{testKey, "Bearer", s.URL + kind.base},
+					Unreachable: newClient(t, kind.at(gone.URL)),
+				}
+				if kind.endpoint == EndpointModerations {
+					subject.Question = scoring()
+				}
+				return subject
+			})
+		})
+	}
 }
 
 func (s *server) Arm(op batchtest.Op, f batchtest.Fault) bool {
@@ -131,7 +198,11 @@ func (s *server) Finish(jobID string, e batchtest.Ending) {
 	job := s.jobs[jobID]
 	if e == batchtest.BodyRefused {
 		job["status"] = "failed"
-		job["errors"] = map[string]any{"data": []any{map[string]any{"code": "invalid_json_line", "message": batchtest.Marker, "line": 1}}}
+		faults := []any{map[string]any{"code": "invalid_json_line", "message": batchtest.Marker, "line": 1}}
+		job["errors"] = map[string]any{"data": faults}
+		if s.service.dialect.Cursor {
+			job["errors"] = faults
+		}
 		return
 	}
 	job["status"] = "completed"
@@ -151,7 +222,7 @@ func (s *server) Finish(jobID string, e batchtest.Ending) {
 			job["status"] = "expired"
 			failed = fmt.Appendf(failed, `{"custom_id":%q,"response":null,"error":{"code":"batch_expired","message":"x"}}`+"\n", in.CustomID)
 		default:
-			output = fmt.Appendf(output, `{"custom_id":%q,"response":{"status_code":200,"body":{"object":"chat.completion","choices":[{"finish_reason":"stop","message":{"content":"{\"label\":\"ok\"}","refusal":null}}]}},"error":null}`+"\n", in.CustomID)
+			output = fmt.Appendf(output, `{"custom_id":%q,"response":{"status_code":200,"body":%s},"error":null}`+"\n", in.CustomID, s.service.answer)
 		}
 	}
 	for field, content := range map[string][]byte{"output_file_id": output, "error_file_id": failed} {
@@ -164,9 +235,18 @@ func (s *server) Finish(jobID string, e batchtest.Ending) {
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	op := opOf(r)
-	if r.Header.Get("Authorization") != "Bearer "+testKey || r.Header.Get("OpenAI-Project") != "proj_1" || op == "" {
+	op := opOf(r, s.service.base)
+	key, header := "Bearer "+testKey, "Authorization"
+	if h := s.service.dialect.KeyHeader; h != "" {
+		key, header = testKey, h
+	}
+	if r.Header.Get(header) != key || header != "Authorization" && r.Header.Get("Authorization") != "" || r.Header.Get("OpenAI-Project") != "proj_1" || op == "" {
 		s.t.Errorf("%s %s with headers %v", r.Method, r.URL.Path, r.Header)
+	}
+	for k, v := range s.service.query {
+		if r.URL.Query().Get(k) != v {
+			s.t.Errorf("%s %s with query %v", r.Method, r.URL.Path, r.URL.Query())
+		}
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.ContentLength < 0 {
@@ -229,8 +309,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func opOf(r *http.Request) batchtest.Op {
-	switch path := strings.TrimPrefix(r.URL.Path, "/v1"); {
+func opOf(r *http.Request, base string) batchtest.Op {
+	switch path := strings.TrimPrefix(r.URL.Path, base); {
 	case r.Method == "POST" && path == "/files":
 		return batchtest.OpUpload
 	case r.Method == "POST" && path == "/batches":
@@ -267,12 +347,17 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, bo
 		content, _ := io.ReadAll(file)
 		id := s.id("file-")
 		s.files[id], s.inputs[id] = content, header.Filename
+		if _, sent := r.MultipartForm.Value["expires_after[seconds]"]; sent == s.service.dialect.Expiry.Absent {
+			s.t.Errorf("upload with %v", r.MultipartForm.Value)
+		}
+		w.WriteHeader(s.service.uploadedAs)
 		answer(map[string]any{"id": id, "object": "file", "bytes": len(content)})
 	case batchtest.OpCreate:
 		job := map[string]any{}
 		if err := json.Unmarshal(body, &job); err != nil {
 			s.t.Error(err)
 		}
+		s.checkCreate(job)
 		job["id"], job["status"] = s.id("batch_"), "validating"
 		job["created_at"] = madeAt(job["id"].(string))
 		s.jobs[job["id"].(string)] = job
@@ -311,7 +396,14 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, bo
 			answer(job)
 		}
 	case batchtest.OpListJobs:
-		answer(s.list(r, slices.Collect(maps.Keys(s.jobs)), func(id string) any { return s.jobs[id] }))
+		answer(s.list(r, slices.Collect(maps.Keys(s.jobs)), func(id string) any {
+			job := maps.Clone(s.jobs[id])
+			if s.service.dialect.Settlement == batch.SettleByResults {
+				delete(job, "metadata")
+				delete(job, "input_file_id")
+			}
+			return job
+		}))
 	case batchtest.OpListFiles:
 		if q := r.URL.Query(); q.Get("purpose") != "batch" || q.Get("order") != "desc" {
 			s.t.Errorf("list of files with %v", q)
@@ -325,6 +417,27 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, op batchtest.Op, bo
 		answer(s.list(r, inputs, func(id string) any {
 			return map[string]any{"id": id, "filename": s.inputs[id], "bytes": len(s.files[id]), "purpose": "batch", "created_at": madeAt(id)}
 		}))
+	}
+}
+
+// checkCreate: the job is over this endpoint, as are its lines, and is asked for
+// with the documented members alone; mu is held.
+func (s *server) checkCreate(job map[string]any) {
+	members := slices.Sorted(maps.Keys(job))
+	members = slices.DeleteFunc(members, func(m string) bool { return m == "metadata" })
+	window := s.service.dialect.Window
+	if window == "" {
+		window = "24h"
+	}
+	if !slices.Equal(members, s.service.createdWith) || job["endpoint"] != s.service.path || job["completion_window"] != window {
+		s.t.Errorf("created with %v", job)
+	}
+	file, _ := job["input_file_id"].(string)
+	for line := range bytes.Lines(s.files[file]) {
+		var in struct{ URL string }
+		if err := json.Unmarshal(line, &in); err != nil || in.URL != s.service.path {
+			s.t.Errorf("a line for %q, %v", in.URL, err)
+		}
 	}
 }
 
@@ -343,7 +456,12 @@ func (s *server) list(r *http.Request, ids []string, show func(id string) any) m
 	if err != nil {
 		s.t.Errorf("list: %v", err)
 	}
-	if after := r.URL.Query().Get("after"); after != "" {
+	cursor := s.service.dialect.Cursor
+	after := r.URL.Query().Get("after")
+	if cursor {
+		after = r.URL.Query().Get("cursor")
+	}
+	if after != "" {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return numberOf(id) >= numberOf(after) })
 	}
 	if s.page > 0 {
@@ -353,5 +471,12 @@ func (s *server) list(r *http.Request, ids []string, show func(id string) any) m
 	for _, id := range ids[:min(limit, len(ids))] {
 		data = append(data, show(id))
 	}
-	return map[string]any{"object": "list", "data": data, "has_more": len(ids) > limit}
+	if !cursor {
+		return map[string]any{"object": "list", "data": data, "has_more": len(ids) > limit}
+	}
+	var next any
+	if len(ids) > limit {
+		next = ids[limit-1]
+	}
+	return map[string]any{"object": "list", "data": data, "paging": map[string]any{"next_cursor": next}}
 }

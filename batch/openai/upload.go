@@ -22,7 +22,7 @@ func (c *Client) Upload(ctx context.Context, in batch.Input) (string, error) {
 	if !safeID(in.Name) || !strings.HasSuffix(in.Name, ".jsonl") {
 		return "", &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidName}
 	}
-	head, tail, contentType := envelope(in)
+	head, tail, contentType := c.envelope(in)
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
 	defer cancel()
 
@@ -40,7 +40,7 @@ func (c *Client) Upload(ctx context.Context, in batch.Input) (string, error) {
 		a = c.read(resp)
 	}
 	switch {
-	case a != nil && a.status != http.StatusOK:
+	case a != nil && a.status != http.StatusOK && a.status != http.StatusCreated:
 		return "", a.fault(op, uploadKind)
 	case writeErr != nil:
 		e := &batch.Error{Op: op, Kind: batch.Temporary, Cause: writeErr}
@@ -63,12 +63,12 @@ func (c *Client) Upload(ctx context.Context, in batch.Input) (string, error) {
 }
 
 // envelope is the multipart text before and after the file's bytes.
-func envelope(in batch.Input) (head, tail []byte, contentType string) {
+func (c *Client) envelope(in batch.Input) (head, tail []byte, contentType string) {
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
 	field := func(name, value string) { w.WriteField(name, value) } // a Buffer never fails
 	field("purpose", "batch")
-	if e := expiry(in.Expiry); e != nil {
+	if e := c.cfg.Dialect.Expiry.of(in.Expiry); e != nil {
 		field("expires_after[anchor]", e.Anchor)
 		field("expires_after[seconds]", strconv.FormatInt(e.Seconds, 10))
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
 )
@@ -29,7 +30,7 @@ type wireJob struct {
 	CreatedAt    instant         `json:"created_at"`
 	ExpiresAt    instant         `json:"expires_at"`
 	Counts       obj[wireCounts] `json:"request_counts"`
-	Errors       obj[wireFaults] `json:"errors"`
+	Errors       faultList       `json:"errors"`
 	Metadata     pairs           `json:"metadata"`
 }
 
@@ -39,8 +40,23 @@ type wireCounts struct {
 	Failed    num `json:"failed"`
 }
 
-type wireFaults struct {
-	Data list[obj[wireFault]] `json:"data"`
+// faultList is a list of faults: an object with data, or, as some services send
+// it, the array itself.
+type faultList struct{ v []obj[wireFault] }
+
+func (f *faultList) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == jsontext.KindBeginArray {
+		var l list[obj[wireFault]]
+		err := l.UnmarshalJSONFrom(dec)
+		f.v = l.v
+		return err
+	}
+	var o obj[struct {
+		Data list[obj[wireFault]] `json:"data"`
+	}]
+	err := o.UnmarshalJSONFrom(dec)
+	f.v = o.v.Data.v
+	return err
 }
 
 // wireFault is the error of an envelope, a job or a line.
@@ -152,7 +168,7 @@ func jobOf(w *wireJob) (job batch.Job, told echo, err error) {
 	}
 	job.Files, err = files(w)
 	if job.Phase == batch.PhaseInvalid {
-		settleFailed(&job, w.Errors.v.Data.v)
+		settleFailed(&job, w.Errors.v)
 	}
 	return job, told, err
 }

@@ -91,8 +91,8 @@ func (c *checker) line(line []byte, long bool) (customID string, p *problem) {
 		return "", &problem{Code: "invalid_request", Param: "method", Message: "The method must be POST."}
 	case *l.URL != c.endpoint:
 		return "", &problem{Code: "url_mismatch", Param: "url", Message: "The URL is not the endpoint of the batch."}
-	case c.endpoint != endpointChat:
-		return "", &problem{Code: "invalid_request", Param: "url", Message: "The sandbox answers " + endpointChat + " only."}
+	case kindOf(c.endpoint) == unanswered:
+		return "", &problem{Code: "invalid_request", Param: "url", Message: "The sandbox answers chat completions, responses and moderations only."}
 	}
 	if p := c.body(l.Body); p != nil {
 		return "", p
@@ -110,22 +110,20 @@ func (c *checker) body(body jsontext.Value) *problem {
 	if len(body) == 0 || bytes.Equal(body, []byte("null")) {
 		return &problem{Code: "missing_required_parameter", Param: "body", Message: "Missing required parameter."}
 	}
-	var chat chatRequest
-	if err := json.Unmarshal(body, &chat); err != nil {
-		return &problem{Code: "invalid_request", Param: "body", Message: "The body is not a chat completion request."}
+	q, missing, err := kindOf(c.endpoint).read(body)
+	if err != nil {
+		return &problem{Code: "invalid_request", Param: "body", Message: "The body is not a request for the endpoint."}
 	}
 	switch {
-	case chat.Model == "":
-		return &problem{Code: "missing_required_parameter", Param: "body.model", Message: "Missing required parameter."}
-	case len(chat.Messages) == 0:
-		return &problem{Code: "missing_required_parameter", Param: "body.messages", Message: "Missing required parameter."}
-	case chat.Stream:
+	case missing != "":
+		return &problem{Code: "missing_required_parameter", Param: "body." + missing, Message: "Missing required parameter."}
+	case q.stream:
 		return &problem{Code: "invalid_request", Param: "body.stream", Message: "Streaming is not possible in a batch."}
 	}
 	if c.out.Model == "" {
-		c.out.Model = chat.Model
+		c.out.Model = q.model
 	}
-	if chat.Model != c.out.Model {
+	if q.model != c.out.Model {
 		return &problem{Code: "model_mismatch", Param: "body.model", Message: "All lines of a batch must name one model."}
 	}
 	return nil

@@ -82,6 +82,10 @@ var requestFaults = []struct {
 	{fault: "rate_limit:retry_after=7", status: 429, also: wantHeader("Retry-After", "7")},
 	{fault: "rate_limit:retry_after=60,form=date", status: 429, also: wantHeader("Retry-After", "Sun, 01 Mar 2026 02:01:00 GMT")},
 	{fault: "rate_limit:form=none", status: 429, also: wantHeader("Retry-After", "")},
+	{fault: "rate_limit:code=slow_down", status: 429, also: wantError("requests", "slow_down")},
+	{fault: "overloaded", status: 503, also: wantError("service_unavailable_error", "server_is_overloaded")},
+	{fault: "overloaded:acted=true", status: 503, acted: true},
+	{fault: "error_text:acted=true", status: 500, acted: true, also: wantBody(`{"error":"The sandbox failed to say more."}`)},
 	{fault: "insufficient_quota", status: 429, also: wantError("insufficient_quota", "credit_balance_exhausted")},
 	{fault: "unauthorized", status: 401, also: wantError("invalid_request_error", "invalid_api_key")},
 	{fault: "forbidden", status: 403, also: wantError("request_forbidden", "unsupported_country_region_territory")},
@@ -310,6 +314,8 @@ var jobFaults = []struct {
 	{fault: "unknown_status:in=completed,word=archived", at: 2 * time.Minute, want: map[string]any{"status": "archived"}},
 	{fault: "other_spelling", at: 0, want: map[string]any{"status": "Validating", "created_at": "2026-03-01T02:00:00Z"}},
 	{fault: "other_spelling", at: 2 * time.Minute, want: map[string]any{"status": "Completed", "completed_at": "2026-03-01T02:01:10Z"}},
+	{fault: "null_counts", at: 30 * time.Second, want: map[string]any{"status": "in_progress", "request_counts": nil}},
+	{fault: "null_counts", at: 2 * time.Minute, want: map[string]any{"status": "completed", "request_counts": nil}, check: wantLines(10, 0)},
 	{fault: "slow:phase=validating,for=15m", at: 14 * time.Minute, want: map[string]any{"status": "validating"}},
 	{fault: "slow", at: 11 * time.Minute, want: map[string]any{"status": "finalizing", "request_counts.completed": 10.0}},
 }
@@ -393,6 +399,16 @@ func TestJobFaultStrikesTheNextJobsOnly(t *testing.T) {
 	}
 }
 
+func TestErrorsArray(t *testing.T) {
+	r := newRig(t)
+	r.faults("token_limit_exceeded", "errors_array")
+	id := r.create(r.upload(inputOf(1)))
+	r.clock.add(time.Minute)
+	if all, ok := r.job(id)["errors"].([]any); !ok || len(all) != 1 || at(all[0], "code") != "token_limit_exceeded" {
+		t.Errorf("errors are %v", all)
+	}
+}
+
 func TestVanish(t *testing.T) {
 	r := newRig(t)
 	r.faults("vanish:after=30s")
@@ -467,7 +483,7 @@ func TestEveryFaultIsTested(t *testing.T) {
 	// These have a test of their own, above or beside the lists.
 	tested := map[string]bool{
 		"delay": true, "listing_lag": true, "listing_cut": true, "listing_hole": true, "short_page": true, "answer_cut": true, "content_cut": true, "content_not_found": true,
-		"vanish": true, "slow_cancel": true, "cancel_loses": true,
+		"vanish": true, "slow_cancel": true, "cancel_loses": true, "errors_array": true, "response_failed": true, "category_missing": true,
 	}
 	add := func(fault string) {
 		name, _, _ := strings.Cut(fault, ":")

@@ -82,6 +82,7 @@ var specs = []spec{
 	{name: "delay", stage: afterActing, does: "act, then answer late, in real time", params: []param{on(opCreate),
 		{name: "by", kind: isDuration, def: "30s", does: "how late"}}},
 	{name: "rate_limit", stage: beforeActing, does: "429 rate_limit_exceeded", params: []param{on(anyOp),
+		{name: "code", kind: isChoice, def: "rate_limit_exceeded", does: "rate_limit_exceeded or slow_down", of: []string{"rate_limit_exceeded", "slow_down"}},
 		{name: "retry_after", kind: isCount, def: "20", does: "seconds to wait"},
 		{name: "form", kind: isChoice, def: "seconds", does: "how Retry-After is written: seconds, date or none", of: []string{"seconds", "date", "none"}}}},
 	{name: "insufficient_quota", stage: beforeActing, does: "429 insufficient_quota: the money ran out", params: []param{on(opCreate)}},
@@ -91,6 +92,8 @@ var specs = []spec{
 	{name: "not_found", stage: beforeActing, does: "404, although it is there", params: []param{on(opStatus)}},
 	{name: "server_error", stage: beforeActing, does: "an error of the server in the documented envelope", params: []param{on(anyOp), acted,
 		{name: "status", kind: isChoice, def: "500", does: "408, 409, 500 or 503", of: []string{"408", "409", "500", "503"}}}},
+	{name: "overloaded", stage: beforeActing, does: "503 server_is_overloaded", params: []param{on(anyOp), acted}},
+	{name: "error_text", stage: beforeActing, does: "500 with a text in the place of the error envelope", params: []param{on(anyOp), acted}},
 	{name: "bad_gateway", stage: beforeActing, does: "502 with an HTML page", params: []param{on(anyOp), acted}},
 	{name: "empty_object", stage: beforeActing, does: "200 with {}", params: []param{on(anyOp), acted}},
 	{name: "redirect", stage: beforeActing, does: "307 to another host", params: []param{on(anyOp),
@@ -132,6 +135,8 @@ var specs = []spec{
 		{name: "in", kind: isChoice, def: statusRunning, does: "the status that it stands for", of: statuses},
 		{name: "word", kind: isText, def: "reviewing", does: "the word"}}},
 	{name: "other_spelling", stage: ofJob, does: "capitalised status and RFC 3339 times"},
+	{name: "null_counts", stage: ofJob, does: "request_counts is null"},
+	{name: "errors_array", stage: ofJob, does: "the reasons of failed validation as an array, not as an object"},
 	{name: "slow", stage: ofJob, does: "a phase takes longer", params: []param{
 		{name: "phase", kind: isChoice, def: statusFinalizing, does: "which", of: []string{statusValidating, statusRunning, statusFinalizing, statusCancelling}},
 		{name: "for", kind: isDuration, def: "10m", does: "how long, in virtual time"}}},
@@ -148,6 +153,13 @@ var specs = []spec{
 	{name: "false_evidence", stage: ofAnswer, does: "a quote that is not in the report"},
 	{name: "duplicate_keys", stage: ofAnswer, does: "label twice, with two values"},
 	{name: "folded_keys", stage: ofAnswer, does: "label and LABEL, with two values"},
+	{name: "other_model", stage: ofAnswer, does: "another model has answered", params: []param{
+		{name: "model", kind: isText, def: "sandbox-other-model", does: "its name"}}},
+	{name: "crossed_answer", stage: ofAnswer, does: "the answer to another line of the job; needs two lines"},
+	{name: "response_failed", stage: ofAnswer, does: "a response that failed, with HTTP 200; other endpoints have none", params: []param{
+		{name: "code", kind: isText, def: "server_error", does: "error code"}}},
+	{name: "category_missing", stage: ofAnswer, does: "a moderation without a score for a category", params: []param{
+		{name: "category", kind: isText, def: "self-harm", does: "which"}}},
 	{name: "item_error", stage: ofAnswer, does: "an HTTP error for the item, in the error file", params: []param{
 		{name: "status", kind: isChoice, def: "429", does: "400, 401, 403, 404, 408, 429, 500 or 503", of: []string{"400", "401", "403", "404", "408", "429", "500", "503"}},
 		{name: "code", kind: isText, def: "default", does: "error code; default is the usual one of the status"}}},

@@ -85,7 +85,7 @@ func (s *Server) upload(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	expiry, err := form.check()
+	expiry, err := form.check(s.flavour)
 	if err != nil {
 		return answer{}, err
 	}
@@ -151,7 +151,7 @@ func readForm(mr *multipart.Reader, dst io.Writer) (uploadForm, error) {
 }
 
 // check returns how long the file is kept.
-func (f uploadForm) check() (time.Duration, error) {
+func (f uploadForm) check(fl Flavour) (time.Duration, error) {
 	for name := range f.fields {
 		switch name {
 		case "purpose", "expires_after[anchor]", "expires_after[seconds]":
@@ -178,17 +178,7 @@ func (f uploadForm) check() (time.Duration, error) {
 	if err != nil {
 		return 0, invalidParam("expires_after.seconds", "not a whole number")
 	}
-	return checkExpiry("expires_after", anchor, n)
-}
-
-func checkExpiry(param, anchor string, seconds int64) (time.Duration, error) {
-	if anchor != "created_at" {
-		return 0, invalidParam(param+".anchor", "only created_at is supported")
-	}
-	if seconds < int64(minExpiry/time.Second) || seconds > int64(maxExpiry/time.Second) {
-		return 0, invalidParam(param+".seconds", "must be from 3600 to 2592000")
-	}
-	return time.Duration(seconds) * time.Second, nil
+	return fl.checkExpiry("expires_after", anchor, n)
 }
 
 // findFile is the file if the project may see it at an instant.

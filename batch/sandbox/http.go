@@ -54,7 +54,9 @@ func (s *Server) routes() {
 		"GET /v1/batches/{id}":         {opStatus, s.getJob},
 		"POST /v1/batches/{id}/cancel": {opCancel, s.cancelJob},
 	} {
-		s.mux.Handle(pattern, s.operation(route.op, route.h))
+		for _, prefix := range s.flavour.prefixes() {
+			s.mux.Handle(strings.Replace(pattern, " /v1", " "+prefix, 1), s.operation(route.op, route.h))
+		}
 	}
 	s.mux.HandleFunc("GET /_sandbox/books", s.serveBooks)
 	s.mux.HandleFunc("GET /_sandbox/accepted", s.serveAccepted)
@@ -77,6 +79,9 @@ func (s *Server) operation(op string, h handler) http.HandlerFunc {
 		s.requests.add(op)
 		w.Header().Set("X-Request-Id", s.ids.next("req_"))
 		project, err := s.project(r)
+		if err == nil {
+			err = s.flavour.checkVersion(r)
+		}
 		if err != nil {
 			s.finish(w, op, "", answer{}, err)
 			return
@@ -104,7 +109,7 @@ func (s *Server) operation(op string, h handler) http.HandlerFunc {
 
 // project is whose key the request carries. A key never becomes part of a name.
 func (s *Server) project(r *http.Request) (string, error) {
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	key, ok := s.flavour.key(r)
 	denied := &apiError{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided."}
 	if !ok || key == "" {
 		return "", denied
@@ -125,7 +130,7 @@ func (s *Server) finish(w http.ResponseWriter, op, project string, a answer, err
 	if ferr := s.faults.flush(s.disk); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
-	status, body := http.StatusOK, a.body
+	status, body := s.flavour.status(op), a.body
 	if err != nil {
 		var e *apiError
 		if !errors.As(err, &e) {
@@ -189,6 +194,10 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, op string, f Fau
 		io.WriteString(w, "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
 	case "empty_object":
 		writeJSON(w, http.StatusOK, struct{}{})
+	case "error_text":
+		writeJSON(w, http.StatusInternalServerError, struct {
+			Error string `json:"error"`
+		}{"The sandbox failed to say more."})
 	case "redirect":
 		w.Header().Set("Location", strings.TrimSuffix(f.text("to"), "/")+r.URL.RequestURI())
 		w.WriteHeader(http.StatusTemporaryRedirect)
@@ -209,7 +218,9 @@ func (s *Server) faultError(w http.ResponseWriter, f Fault) *apiError {
 		case "date":
 			w.Header().Set("Retry-After", s.clock.real().Add(wait).UTC().Format(http.TimeFormat))
 		}
-		return &apiError{Status: http.StatusTooManyRequests, Type: "requests", Code: "rate_limit_exceeded", Message: "Rate limit reached."}
+		return &apiError{Status: http.StatusTooManyRequests, Type: "requests", Code: f.text("code"), Message: "Rate limit reached."}
+	case "overloaded":
+		return &apiError{Status: http.StatusServiceUnavailable, Type: "service_unavailable_error", Code: "server_is_overloaded", Message: "The server is overloaded."}
 	case "insufficient_quota":
 		return &apiError{Status: http.StatusTooManyRequests, Type: "insufficient_quota", Code: "credit_balance_exhausted", Message: "You exceeded your current quota."}
 	case "unauthorized":

@@ -42,6 +42,12 @@ func (r *reply) spoil(f Fault) {
 		r.contradict("label")
 	case "folded_keys":
 		r.contradict("LABEL")
+	case "other_model":
+		r.model = f.text("model")
+	case "response_failed":
+		r.failedCode = f.text("code")
+	case "category_missing":
+		r.unscored = f.text("category")
 	}
 }
 

@@ -98,6 +98,16 @@ var itemFaults = []struct {
 			t.Error(got)
 		}
 	}},
+	{"other_model", func(t *testing.T, hit []string, _ files) {
+		if wantCount(t, hit, 1); !strings.Contains(hit[0], `"model":"sandbox-other-model"`) {
+			t.Error(hit[0])
+		}
+	}},
+	{"crossed_answer", func(t *testing.T, hit []string, _ files) {
+		if got := *answered(t, hit).Message.Content; strings.Contains(got, "Report 2 ") || !strings.Contains(got, "Report ") {
+			t.Error(got)
+		}
+	}},
 	{"item_error:status=400", wantItemError(400, "context_length_exceeded")},
 	{"item_error:status=401", wantItemError(401, "invalid_api_key")},
 	{"item_error:status=429", wantItemError(429, "rate_limit_exceeded")},

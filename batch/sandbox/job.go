@@ -207,7 +207,7 @@ func (j *job) body(now time.Time) jobBody {
 	b := jobBody{
 		ID: j.ID, Object: "batch", Endpoint: j.Endpoint, InputFile: j.InputFile, Window: "24h",
 		Status: j.spelled(status), CreatedAt: at(j.Created), ExpiresAt: stamp(j.expiresAt(), odd),
-		FinalizingAt: at(c.finalizing), CancellingAt: at(c.cancelling),
+		FinalizingAt: at(c.finalizing), CancellingAt: at(c.cancelling), Counts: &countsBody{},
 	}
 	if j.Metadata != nil {
 		b.Metadata = j.Metadata
@@ -216,6 +216,9 @@ func (j *job) body(now time.Time) jobBody {
 	case statusFailed:
 		b.FailedAt = at(c.at)
 		b.Errors = problemList{Object: "list", Data: j.Checked.Problems}
+		if _, ok := j.fault("errors_array"); ok {
+			b.Errors = j.Checked.Problems
+		}
 		return b
 	case statusCompleted:
 		b.CompletedAt = at(c.at)
@@ -228,16 +231,20 @@ func (j *job) body(now time.Time) jobBody {
 		return b
 	}
 	b.Model, b.InProgressAt = j.Checked.Model, at(j.checkedAt())
-	b.Counts = countsBody{Total: j.Checked.Lines, Completed: int(float64(j.Checked.Lines) * min(j.progress(now), c.share))}
+	counts := countsBody{Total: j.Checked.Lines, Completed: int(float64(j.Checked.Lines) * min(j.progress(now), c.share))}
+	b.Counts = &counts
 	if j.Ended != nil && !now.Before(c.at) {
 		j.showEnd(&b, now)
+	}
+	if _, ok := j.fault("null_counts"); ok {
+		b.Counts = nil
 	}
 	return b
 }
 
 // showEnd adds what is known when a job that ran has ended.
 func (j *job) showEnd(b *jobBody, now time.Time) {
-	b.Counts.Completed, b.Counts.Failed = j.Ended.Completed, j.Ended.Failed
+	b.Counts = &countsBody{Total: j.Checked.Lines, Completed: j.Ended.Completed, Failed: j.Ended.Failed}
 	b.Usage = j.Ended.Usage
 	if f, ok := j.fault("late_file_ids"); ok && now.Before(j.course().at.Add(f.duration("for"))) {
 		return

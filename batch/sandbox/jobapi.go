@@ -12,19 +12,10 @@ import (
 )
 
 const (
-	endpointChat = "/v1/chat/completions"
-
 	maxPairs    = 16
 	maxKeyLen   = 64
 	maxValueLen = 512
 )
-
-// endpoints are the documented ones. The sandbox answers the first; lines for
-// another fail validation.
-var endpoints = []string{
-	endpointChat, "/v1/responses", "/v1/embeddings", "/v1/completions", "/v1/moderations",
-	"/v1/images/generations", "/v1/images/edits", "/v1/videos",
-}
 
 type createBody struct {
 	InputFile    string         `json:"input_file_id"`
@@ -45,11 +36,11 @@ func (s *Server) createJob(c *call) (answer, error) {
 		}
 		return answer{}, badRequest("", "", "We could not parse the JSON body of your request.")
 	}
-	metadata, expiry, err := body.check()
+	metadata, expiry, err := body.check(s.flavour)
 	if err != nil {
 		return answer{}, err
 	}
-	faults := s.faults.takeAll(func(f Fault, sp spec) bool { return sp.stage == ofJob })
+	faults := append(s.faults.takeAll(func(f Fault, sp spec) bool { return sp.stage == ofJob }), s.flavour.jobFaults()...)
 	j := &job{
 		ID: s.ids.next("batch_"), Project: c.project, Endpoint: body.Endpoint, InputFile: body.InputFile, Metadata: metadata,
 		OutputExpiry: int64(expiry / time.Second), Created: c.now, Faults: faults, Timing: timingFor(s.latencies, faults),
@@ -72,13 +63,13 @@ func (s *Server) createJob(c *call) (answer, error) {
 
 // check applies the documented rules. Whether the file exists is not among
 // them: that shows in validation.
-func (b createBody) check() (metadata map[string]string, expiry time.Duration, err error) {
+func (b createBody) check(fl Flavour) (metadata map[string]string, expiry time.Duration, err error) {
 	switch {
 	case b.InputFile == "":
 		return nil, 0, missingParam("input_file_id")
 	case b.Endpoint == "":
 		return nil, 0, missingParam("endpoint")
-	case !slices.Contains(endpoints, b.Endpoint):
+	case !fl.hasEndpoint(b.Endpoint):
 		return nil, 0, invalidParam("endpoint", "not an endpoint for batches")
 	case b.Window == "":
 		return nil, 0, missingParam("completion_window")
@@ -87,7 +78,7 @@ func (b createBody) check() (metadata map[string]string, expiry time.Duration, e
 	}
 	expiry = defaultExpiry
 	if o := b.OutputExpiry; o != nil {
-		if expiry, err = checkExpiry("output_expires_after", o.Anchor, o.Seconds); err != nil {
+		if expiry, err = fl.checkExpiry("output_expires_after", o.Anchor, o.Seconds); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -5,26 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
-
-// chatRequest is what the sandbox reads of a chat completion request.
-type chatRequest struct {
-	Model    string `json:"model"`
-	Messages []struct {
-		Role    string         `json:"role"`
-		Content jsontext.Value `json:"content"`
-	} `json:"messages"`
-	Format *struct {
-		Type   string `json:"type"`
-		Schema struct {
-			Schema jsontext.Value `json:"schema"`
-		} `json:"json_schema"`
-	} `json:"response_format"`
-	MaxTokens int64 `json:"max_completion_tokens"`
-	Stream    bool  `json:"stream"`
-}
 
 // resultLine is a line of an output or error file.
 type resultLine struct {
@@ -37,7 +19,7 @@ type resultLine struct {
 type itemResponse struct {
 	Status    int    `json:"status_code"`
 	RequestID string `json:"request_id"`
-	Body      any    `json:"body"` // chatBody or errorBody
+	Body      any    `json:"body"` // chatBody, responseBody, moderationBody or errorBody
 }
 
 // itemError is why a line was not run.
@@ -78,6 +60,7 @@ type tokenCount struct {
 
 // responder answers request lines one after another.
 type responder struct {
+	kind   kind
 	raw    jsontext.Value // the schema of the line before; all lines share one as a rule
 	parsed *schema
 	err    error
@@ -93,43 +76,51 @@ type reply struct {
 	tokens  tokenCount
 	failure *apiError
 	labels  []string // the labels that the schema permits
+
+	model      string   // that answered; "" for the stand-in
+	failedCode string   // of a response that failed with HTTP 200
+	marked     []string // the categories of a moderation
+	unscored   string   // a category of a moderation without a score
 }
 
 // respond answers the body of a line that passed validation.
 func (p *responder) respond(body jsontext.Value) reply {
-	var req chatRequest
-	if err := json.Unmarshal(body, &req); err != nil {
+	q, _, err := p.kind.read(body)
+	if err != nil {
 		return reply{failure: badRequest("", "", "We could not parse the JSON body of your request.")}
 	}
-	text := reportOf(req)
+	if p.kind == kindModerations {
+		return moderate(q.text)
+	}
 	r := reply{finish: "stop", tokens: tokenCount{Prompt: tokens(len(body))}}
-	if req.Format == nil || req.Format.Type != "json_schema" {
-		r.content = "This is a stand-in, not a model. It saw " + plural(len(strings.Fields(text)), "word") + "."
+	if q.schema == nil {
+		r.content = "This is a stand-in, not a model. It saw " + plural(len(strings.Fields(q.text)), "word") + "."
 		r.count()
 		return r
 	}
-	if !bytes.Equal(p.raw, req.Format.Schema.Schema) {
-		p.raw = req.Format.Schema.Schema.Clone()
+	if !bytes.Equal(p.raw, q.schema) {
+		p.raw = q.schema.Clone()
 		p.parsed, p.err = parseSchema(p.raw)
 	}
 	if p.err != nil {
-		return reply{failure: badRequest("", "response_format", "Invalid schema for response_format: "+p.err.Error()+".")}
+		return reply{failure: badRequest("", q.param, "Invalid schema for "+q.param+": "+p.err.Error()+".")}
 	}
 	r.labels = p.parsed.labels()
-	r.answer = answerTo(p.parsed, r.labels, text)
+	r.answer = answerTo(p.parsed, r.labels, q)
 	r.setAnswer(r.answer)
-	if limit := req.MaxTokens; limit > 0 && r.tokens.Completion > limit {
+	if limit := q.maxTokens; limit > 0 && r.tokens.Completion > limit {
 		r.content, r.finish = strings.ToValidUTF8(r.content[:limit*bytesPerToken], ""), "length"
 		r.count()
 	}
 	return r
 }
 
-// answerTo fills the schema: label and evidence by the rules, the rest plainly.
-func answerTo(s *schema, labels []string, text string) object {
+// answerTo fills the schema: label and evidence by the rules, a token as it was
+// given, the rest plainly.
+func answerTo(s *schema, labels []string, q question) object {
 	v := verdict{}
 	if len(labels) > 0 {
-		v = classify(text, labels)
+		v = classify(q.text, labels)
 	}
 	var o object
 	for _, p := range s.Properties {
@@ -138,7 +129,9 @@ func answerTo(s *schema, labels []string, text string) object {
 		case p.name == "label" && len(labels) > 0:
 			m.value = v.label
 		case p.name == "evidence" && p.schema.Items != nil:
-			m.value = evidence(p.schema, text, v)
+			m.value = evidence(p.schema, q.text, v)
+		case p.name == "token" && q.token != "":
+			m.value = q.token
 		default:
 			m.value = p.schema.plain()
 		}
@@ -178,60 +171,6 @@ func tokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerTok
 func (r *reply) count() {
 	r.tokens.Completion = tokens(len(r.content))
 	r.tokens.Total = r.tokens.Prompt + r.tokens.Completion
-}
-
-// reportOf is the text to judge: the last user message, or its member report
-// when it is a JSON object that has one.
-func reportOf(req chatRequest) string {
-	for i := len(req.Messages) - 1; i >= 0; i-- {
-		if req.Messages[i].Role == "user" {
-			return unwrapReport(textOf(req.Messages[i].Content))
-		}
-	}
-	return ""
-}
-
-// textOf reads content that is a string or a list of text parts.
-func textOf(content jsontext.Value) string {
-	var text string
-	if json.Unmarshal(content, &text) == nil {
-		return text
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(content, &parts) != nil {
-		return ""
-	}
-	for _, p := range parts {
-		text += p.Text
-	}
-	return text
-}
-
-func unwrapReport(text string) string {
-	var wrapped struct {
-		Report *string `json:"report"`
-	}
-	if json.Unmarshal([]byte(text), &wrapped) == nil && wrapped.Report != nil {
-		return *wrapped.Report
-	}
-	return text
-}
-
-// body is the chat completion for a reply that is not a failure.
-func (r reply) body(id string, created int64) chatBody {
-	m := message{Role: "assistant"}
-	if !r.null {
-		m.Content = &r.content
-	}
-	if r.refusal != "" {
-		m.Refusal = &r.refusal
-	}
-	return chatBody{
-		ID: id, Object: "chat.completion", Created: created, Model: standInModel, Fingerprint: standInFingerprint,
-		Choices: []choice{{Message: m, Finish: r.finish}}, Usage: r.tokens,
-	}
 }
 
 func (r reply) status() int {

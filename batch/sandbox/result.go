@@ -23,7 +23,7 @@ func (s *Server) end(j *job, c course) error {
 	if err != nil {
 		return err
 	}
-	w := &resultWriter{server: s, job: j, course: c, in: in}
+	w := &resultWriter{server: s, job: j, course: c, in: in, respond: responder{kind: kindOf(j.Endpoint)}}
 	defer w.discard()
 	e, err := w.write(order)
 	if err != nil {
@@ -74,6 +74,7 @@ type resultWriter struct {
 	respond responder
 	ended   ended
 	buf     []byte
+	other   span // a line whose answer may get crossed with this one's
 }
 
 // resultFile is a result file that is being written. Nothing is on disk before
@@ -90,6 +91,7 @@ func (w *resultWriter) write(order []span) (ended, error) {
 	w.output.channel, w.failure.channel = "output", "error"
 	done := int(float64(len(order))*w.course.share + 0.5)
 	for i, sp := range order {
+		w.other = order[(i+1)%len(order)]
 		if err := w.item(sp, i < done); err != nil {
 			return ended{}, err
 		}
@@ -110,23 +112,19 @@ func (w *resultWriter) write(order []span) (ended, error) {
 
 // item answers one line of the input.
 func (w *resultWriter) item(sp span, done bool) error {
-	if int64(cap(w.buf)) < sp.size {
-		w.buf = make([]byte, sp.size, sp.size+sp.size/4)
-	}
-	w.buf = w.buf[:sp.size]
-	if _, err := w.in.ReadAt(w.buf, sp.start); err != nil {
-		return fmt.Errorf("read input: %w", err)
-	}
-	var req requestLine
-	if err := json.Unmarshal(w.buf, &req); err != nil || req.CustomID == nil {
-		return fmt.Errorf("line %d does not read as it did in validation", sp.no)
+	req, err := w.request(sp)
+	if err != nil {
+		return err
 	}
 	line := resultLine{ID: w.id("batch_req_", "line", sp.no), CustomID: req.CustomID}
 	if !done {
 		line.Error = w.notRun()
 		return w.emit(&w.failure, line, sp.no)
 	}
-	r := w.reply(req, sp.no)
+	r, err := w.reply(req, sp.no)
+	if err != nil {
+		return err
+	}
 	line.Response = &itemResponse{Status: r.status(), RequestID: w.id("", "request", sp.no)}
 	if r.failure != nil {
 		w.ended.Failed++
@@ -137,8 +135,24 @@ func (w *resultWriter) item(sp span, done bool) error {
 	w.ended.Usage.Input += r.tokens.Prompt
 	w.ended.Usage.Output += r.tokens.Completion
 	w.ended.Usage.Total += r.tokens.Total
-	line.Response.Body = r.body(w.id("chatcmpl-", "chat", sp.no), w.course.at.Unix())
+	line.Response.Body = r.body(w.respond.kind, w.id("", "chat", sp.no), w.course.at.Unix())
 	return w.emit(&w.output, line, sp.no)
+}
+
+// request reads a line of the input. It is valid until the next call.
+func (w *resultWriter) request(sp span) (requestLine, error) {
+	if int64(cap(w.buf)) < sp.size {
+		w.buf = make([]byte, sp.size, sp.size+sp.size/4)
+	}
+	w.buf = w.buf[:sp.size]
+	if _, err := w.in.ReadAt(w.buf, sp.start); err != nil {
+		return requestLine{}, fmt.Errorf("read input: %w", err)
+	}
+	var req requestLine
+	if err := json.Unmarshal(w.buf, &req); err != nil || req.CustomID == nil {
+		return requestLine{}, fmt.Errorf("line %d does not read as it did in validation", sp.no)
+	}
+	return req, nil
 }
 
 func (w *resultWriter) id(prefix, kind string, no int) string {
@@ -146,19 +160,23 @@ func (w *resultWriter) id(prefix, kind string, no int) string {
 }
 
 // reply is the stand-in's answer, with the faults that concern it.
-func (w *resultWriter) reply(req requestLine, no int) reply {
+func (w *resultWriter) reply(req requestLine, no int) (reply, error) {
 	r := w.respond.respond(req.Body)
 	if f, ok := w.job.fault("all_failed"); ok {
 		r.failure = itemFailure(int(f.number("status")), "default")
-		return r
+		return r, nil
 	}
 	f, ok := w.server.faults.take(func(f Fault, sp spec) bool {
 		return sp.stage == ofAnswer && f.selects(no, *req.CustomID)
 	})
+	if ok && f.Name == "crossed_answer" {
+		other, err := w.request(w.other)
+		return w.respond.respond(other.Body), err
+	}
 	if ok {
 		r.spoil(f)
 	}
-	return r
+	return r, nil
 }
 
 func (w *resultWriter) notRun() *itemError {

@@ -31,6 +31,8 @@ type Options struct {
 	// Keys gives the project of each API key. When it is empty every key is
 	// accepted and is a project of its own.
 	Keys map[string]string
+	// Flavour is whose service it is like; "" is OpenAI's.
+	Flavour Flavour
 	// Faults are set at the start. nil keeps those that are in Dir.
 	Faults []Fault
 	// Log receives ids and counts.
@@ -63,6 +65,7 @@ type Server struct {
 	ids       *idSource
 	latencies Latencies
 	keys      map[string]string
+	flavour   Flavour
 	faults    faultSet
 	requests  requestCount
 	log       zerolog.Logger
@@ -93,6 +96,9 @@ func New(o Options) (*Server, error) {
 	if o.Speed < 0 {
 		return nil, fmt.Errorf("speed %v is negative", o.Speed)
 	}
+	if o.Flavour != FlavourOpenAI && o.Flavour != FlavourAzure {
+		return nil, fmt.Errorf("flavour %q is not known; write %s, or nothing for OpenAI's", o.Flavour, FlavourAzure)
+	}
 	if o.Speed == 0 {
 		o.Speed = 1
 	}
@@ -104,7 +110,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		disk: d.disk, lock: d.lock, latencies: o.Latencies.orDefault(), keys: o.Keys, log: o.Log,
+		disk: d.disk, lock: d.lock, latencies: o.Latencies.orDefault(), keys: o.Keys, flavour: o.Flavour, log: o.Log,
 		files: map[string]*file{}, jobs: map[string]*job{},
 		requests: requestCount{n: map[string]int64{}},
 	}

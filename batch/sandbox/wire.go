@@ -129,28 +129,28 @@ type problemList struct {
 
 // jobBody is a Batch. A time or id that does not apply is null.
 type jobBody struct {
-	ID           string     `json:"id"`
-	Object       string     `json:"object"`
-	Endpoint     string     `json:"endpoint"`
-	Model        any        `json:"model"`
-	Errors       any        `json:"errors"`
-	InputFile    string     `json:"input_file_id"`
-	Window       string     `json:"completion_window"`
-	Status       string     `json:"status"`
-	OutputFile   any        `json:"output_file_id"`
-	ErrorFile    any        `json:"error_file_id"`
-	CreatedAt    any        `json:"created_at"`
-	InProgressAt any        `json:"in_progress_at"`
-	ExpiresAt    any        `json:"expires_at"`
-	FinalizingAt any        `json:"finalizing_at"`
-	CompletedAt  any        `json:"completed_at"`
-	FailedAt     any        `json:"failed_at"`
-	ExpiredAt    any        `json:"expired_at"`
-	CancellingAt any        `json:"cancelling_at"`
-	CancelledAt  any        `json:"cancelled_at"`
-	Counts       countsBody `json:"request_counts"`
-	Usage        any        `json:"usage"`
-	Metadata     any        `json:"metadata"`
+	ID           string      `json:"id"`
+	Object       string      `json:"object"`
+	Endpoint     string      `json:"endpoint"`
+	Model        any         `json:"model"`
+	Errors       any         `json:"errors"`
+	InputFile    string      `json:"input_file_id"`
+	Window       string      `json:"completion_window"`
+	Status       string      `json:"status"`
+	OutputFile   any         `json:"output_file_id"`
+	ErrorFile    any         `json:"error_file_id"`
+	CreatedAt    any         `json:"created_at"`
+	InProgressAt any         `json:"in_progress_at"`
+	ExpiresAt    any         `json:"expires_at"`
+	FinalizingAt any         `json:"finalizing_at"`
+	CompletedAt  any         `json:"completed_at"`
+	FailedAt     any         `json:"failed_at"`
+	ExpiredAt    any         `json:"expired_at"`
+	CancellingAt any         `json:"cancelling_at"`
+	CancelledAt  any         `json:"cancelled_at"`
+	Counts       *countsBody `json:"request_counts"`
+	Usage        any         `json:"usage"`
+	Metadata     any         `json:"metadata"`
 }
 
 // stamp writes a time as the API does, or as the other spelling has it.

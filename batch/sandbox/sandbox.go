@@ -65,6 +65,7 @@ type Server struct {
 	keys      map[string]string
 	faults    faultSet
 	requests  requestCount
+	grants    grants
 	log       zerolog.Logger
 	mux       *http.ServeMux
 	closing   context.Context // done when Close is called

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -74,7 +73,7 @@ func (c *Client) Account() batch.Account {
 // keys change. Behind a regional host only the key tells resources apart.
 func (c *Client) fingerprint() string {
 	key := ""
-	if name, _, _ := strings.Cut(c.wire.Host(), ":"); strings.HasSuffix(name, sharedHost) {
+	if regional(c.wire.Host()) {
 		key = c.cfg.Key()
 	}
 	return post.Fingerprint(c.cfg.FingerprintKey, processor, c.wire.Host(), key)

@@ -68,8 +68,12 @@ type Entra struct {
 	LoginURL string
 }
 
-// shared hosts serve many resources, so that they do not tell which one it is.
-const sharedHost = ".api.cognitive.microsoft.com"
+// regional is true for a host that serves many resources, so that it does not
+// tell which one is called.
+func regional(host string) bool {
+	name, _, _ := strings.Cut(host, ":")
+	return strings.HasSuffix(name, ".api.cognitive.microsoft.com")
+}
 
 var (
 	// versionPattern: 2024-09-01 and 2026-09-01-preview.
@@ -97,7 +101,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Entra == nil {
 		return c, nil
 	}
-	if strings.HasSuffix(wire.Host(), sharedHost) {
+	if regional(wire.Host()) {
 		return nil, errors.New("contentsafety: a regional host takes no tokens; write the resource's own host")
 	}
 	if c.tokens, err = newTokens(cfg); err != nil {

@@ -17,9 +17,12 @@ const pathChat = "/v1/chat/completions"
 // chatCall is a chat completion request as these servers take it: with the
 // schema in one of two places.
 type chatCall struct {
-	Model     string         `json:"model"`
-	Messages  jsontext.Value `json:"messages"`
-	MaxTokens int64          `json:"max_tokens"`
+	Model    string `json:"model"`
+	Messages []struct {
+		Role    string         `json:"role"`
+		Content jsontext.Value `json:"content"`
+	} `json:"messages"`
+	MaxTokens int64 `json:"max_tokens"`
 	Format    *struct {
 		Type   string         `json:"type"`
 		Direct jsontext.Value `json:"schema"`
@@ -42,21 +45,25 @@ func (c chatCall) asBatched() (jsontext.Value, error) {
 	return o.MarshalJSON()
 }
 
+// words is how many words the request has; a model reads no fewer tokens.
+func (c chatCall) words() (n int64) {
+	for _, m := range c.Messages {
+		n += int64(len(strings.Fields(textOf(m.Content))))
+	}
+	return n
+}
+
 // chat answers one request.
 func (s *Server) chat(c *call) (answer, error) {
 	var req chatCall
 	refuse := func() (answer, error) {
 		return answer{}, badRequest("", "", "The request body is not a chat completion request.")
 	}
-	if json.UnmarshalRead(http.MaxBytesReader(nil, c.Body, maxCallBody), &req) != nil || req.Model == "" {
+	if json.UnmarshalRead(http.MaxBytesReader(nil, c.Body, maxCallBody), &req) != nil || req.Model == "" || len(req.Messages) == 0 {
 		return refuse()
 	}
 	body, err := req.asBatched()
 	if err != nil {
-		return refuse()
-	}
-	var read chatRequest
-	if json.Unmarshal(body, &read) != nil || len(read.Messages) == 0 {
 		return refuse()
 	}
 	var model responder
@@ -69,7 +76,7 @@ func (s *Server) chat(c *call) (answer, error) {
 	if r.failure != nil {
 		return answer{}, r.failure
 	}
-	r.tokens.Prompt = max(r.tokens.Prompt, int64(len(strings.Fields(reportOf(read)))))
+	r.tokens.Prompt = max(r.tokens.Prompt, req.words())
 	out := r.body(s.ids.next("chatcmpl-"), c.now.Unix())
 	for _, f := range s.callFaults(opChat) {
 		out.spoil(f, req.MaxTokens)

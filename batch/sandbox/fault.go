@@ -77,6 +77,7 @@ func FaultHelp() string {
 		{"Job faults are fixed when a job is created:", []stage{ofJob}},
 		{"Item faults act when results are written, on the lines that every, prefix and share select (all, without one):", []stage{ofAnswer, ofLine}},
 		{"File faults act when results are written:", []stage{ofFile}},
+		{"Call faults alter the answer to a call about one text:", []stage{ofCall}},
 	} {
 		fmt.Fprintf(&b, "%s\n", group.title)
 		for _, s := range specs {

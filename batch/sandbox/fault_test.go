@@ -498,6 +498,9 @@ func TestEveryFaultIsTested(t *testing.T) {
 	for _, c := range itemFaults {
 		add(c.fault)
 	}
+	for _, c := range callFaults {
+		add(c.fault)
+	}
 	for _, name := range sandbox.FaultNames() {
 		if !tested[name] {
 			t.Errorf("fault %s has no test", name)

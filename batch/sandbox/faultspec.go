@@ -11,6 +11,7 @@ const (
 	ofAnswer                  // what the stand-in says about one report
 	ofLine                    // the result line of one item
 	ofFile                    // a result file as a whole
+	ofCall                    // the answer to a call that is about one text
 )
 
 type paramKind int
@@ -52,10 +53,13 @@ const (
 	opStatus     = "status"
 	opListJobs   = "list_batches"
 	opCancel     = "cancel"
+	opAnalyze    = "analyze" // of Azure AI Content Safety, with opToken
+	opToken      = "token"
+	opChat       = "chat" // of a server of one's own
 	anyOp        = "any"
 )
 
-var operations = []string{opUpload, opGetFile, opListFiles, opContent, opDeleteFile, opCreate, opStatus, opListJobs, opCancel, anyOp}
+var operations = []string{opUpload, opGetFile, opListFiles, opContent, opDeleteFile, opCreate, opStatus, opListJobs, opCancel, opAnalyze, opToken, opChat, anyOp}
 
 func on(op string) param {
 	return param{name: "op", kind: isChoice, def: op, does: "the operation, or any", of: operations}
@@ -67,6 +71,7 @@ func which(def string) param {
 
 var (
 	onList   = param{name: "op", kind: isChoice, def: anyOp, does: "list_files, list_batches or any", of: []string{opListFiles, opListJobs, anyOp}}
+	category = param{name: "category", kind: isChoice, def: "Hate", does: "which", of: graded}
 	acted    = param{name: "acted", kind: isFlag, def: "false", does: "answer so although the request took effect"}
 	selector = []param{
 		{name: "every", kind: isCount, def: "1", does: "every K-th line"},
@@ -176,6 +181,27 @@ var specs = []spec{
 
 	{name: "truncated_last_line", stage: ofFile, does: "the last line is cut, without a line feed", params: []param{which("output")}},
 	{name: "bom", stage: ofFile, does: "the file begins with a byte order mark", params: []param{which("output")}},
+
+	{name: "payment_required", stage: beforeActing, does: "402", params: []param{on(opAnalyze)}},
+	{name: "chat_loading", stage: beforeActing, op: opChat, does: "503, while the model is loaded"},
+	{name: "short_grant", stage: answering, op: opToken, does: "tokens end early", params: []param{
+		{name: "seconds", kind: isCount, def: "60", does: "virtual seconds"}}},
+
+	{name: "grade_missing", stage: ofCall, op: opAnalyze, does: "a category has no severity", params: []param{category}},
+	{name: "grade_absent", stage: ofCall, op: opAnalyze, does: "a category is not there", params: []param{category}},
+	{name: "grade_unknown", stage: ofCall, op: opAnalyze, does: "a severity that is not of the scale", params: []param{category,
+		{name: "severity", kind: isCount, def: "9", does: "which"}}},
+	{name: "grade_twice", stage: ofCall, op: opAnalyze, does: "a category is there again, with severity 0", params: []param{category}},
+	{name: "grades_shuffled", stage: ofCall, op: opAnalyze, does: "the categories come in another order"},
+	{name: "category_unknown", stage: ofCall, op: opAnalyze, does: "a category and a member that nobody documented"},
+	{name: "blocklist_halted", stage: ofCall, op: opAnalyze, does: "a hit in a blocklist, and no severities", params: []param{
+		{name: "form", kind: isChoice, def: "empty", does: "how they are not there: empty or absent", of: []string{"empty", "absent"}}}},
+	{name: "chat_prose", stage: ofCall, op: opChat, does: "the schema is ignored"},
+	{name: "chat_whitespace", stage: ofCall, op: opChat, does: "white space up to max_tokens"},
+	{name: "chat_no_finish", stage: ofCall, op: opChat, does: "finish_reason is empty"},
+	{name: "chat_other_model", stage: ofCall, op: opChat, does: "another model says that it answered"},
+	{name: "chat_context_cut", stage: ofCall, op: opChat, does: "the prompt was cut, and only the count of its tokens tells", params: []param{
+		{name: "tokens", kind: isCount, def: "3", does: "what is left of it"}}},
 }
 
 // allParams are the parameters of its own and those of its kind.

@@ -58,6 +58,9 @@ func (s *Server) routes() {
 			s.mux.Handle(strings.Replace(pattern, " /v1", " "+prefix, 1), s.operation(route.op, route.h))
 		}
 	}
+	s.mux.Handle("POST "+pathAnalyze, s.operation(opAnalyze, s.analyze))
+	s.mux.Handle("POST "+pathToken, s.operation(opToken, s.grant))
+	s.mux.Handle("POST "+pathChat, s.operation(opChat, s.chat))
 	s.mux.HandleFunc("GET /_sandbox/books", s.serveBooks)
 	s.mux.HandleFunc("GET /_sandbox/accepted", s.serveAccepted)
 	s.mux.HandleFunc("GET /_sandbox/faults", s.serveFaults)
@@ -78,10 +81,7 @@ func (s *Server) operation(op string, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.requests.add(op)
 		w.Header().Set("X-Request-Id", s.ids.next("req_"))
-		project, err := s.project(r)
-		if err == nil {
-			err = s.flavour.checkVersion(r)
-		}
+		project, err := s.whose(op, r)
 		if err != nil {
 			s.finish(w, op, "", answer{}, err)
 			return
@@ -110,14 +110,25 @@ func (s *Server) operation(op string, h handler) http.HandlerFunc {
 // project is whose key the request carries. A key never becomes part of a name.
 func (s *Server) project(r *http.Request) (string, error) {
 	key, ok := s.flavour.key(r)
-	denied := &apiError{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided."}
-	if !ok || key == "" {
-		return "", denied
+	if !ok {
+		return "", deniedKey()
+	}
+	return s.projectOf(key)
+}
+
+func deniedKey() *apiError {
+	return &apiError{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided."}
+}
+
+// projectOf is the project of a key.
+func (s *Server) projectOf(key string) (string, error) {
+	if key == "" {
+		return "", deniedKey()
 	}
 	if len(s.keys) > 0 {
 		project, known := s.keys[key]
 		if !known {
-			return "", denied
+			return "", deniedKey()
 		}
 		return project, nil
 	}
@@ -139,7 +150,7 @@ func (s *Server) finish(w http.ResponseWriter, op, project string, a answer, err
 			s.log.Error().Err(err).Str("op", op).Msg("sandbox failed")
 			e = &apiError{Status: http.StatusInternalServerError, Type: "server_error", Message: "The sandbox failed; see its log."}
 		}
-		status, body = e.Status, errorBody{e}
+		status, body = e.Status, envelope(op, e)
 	}
 	s.log.Info().Str("op", op).Str("project", project).Str("id", a.id).Int("status", status).Msg("request")
 	share := 1.0
@@ -203,7 +214,7 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, op string, f Fau
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	default:
 		e := s.faultError(w, f)
-		writeJSON(w, e.Status, errorBody{e})
+		writeJSON(w, e.Status, envelope(op, e))
 	}
 	return true
 }
@@ -224,7 +235,11 @@ func (s *Server) faultError(w http.ResponseWriter, f Fault) *apiError {
 	case "insufficient_quota":
 		return &apiError{Status: http.StatusTooManyRequests, Type: "insufficient_quota", Code: "credit_balance_exhausted", Message: "You exceeded your current quota."}
 	case "unauthorized":
-		return &apiError{Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided."}
+		return deniedKey()
+	case "payment_required":
+		return &apiError{Status: http.StatusPaymentRequired, Type: "billing", Code: "payment_required", Message: "The sandbox was asked to want money."}
+	case "chat_loading":
+		return &apiError{Status: http.StatusServiceUnavailable, Type: "unavailable_error", Message: "Loading model"}
 	case "forbidden":
 		return &apiError{Status: http.StatusForbidden, Type: "request_forbidden", Code: "unsupported_country_region_territory", Message: "Country, region, or territory not supported."}
 	case "bad_request":

@@ -68,6 +68,7 @@ type Server struct {
 	flavour   Flavour
 	faults    faultSet
 	requests  requestCount
+	grants    grants
 	log       zerolog.Logger
 	mux       *http.ServeMux
 	closing   context.Context // done when Close is called

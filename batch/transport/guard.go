@@ -11,9 +11,10 @@ import (
 // address that is about to be dialled: a name that resolves to something else
 // the second time gains nothing.
 type guard struct {
-	loopbackOnly bool
-	permitted    []netip.Prefix
-	record       func(network, addr string)
+	loopbackOnly  bool
+	permittedOnly bool
+	permitted     []netip.Prefix
+	record        func(network, addr string)
 }
 
 func (g guard) control(_ context.Context, network, addr string, _ syscall.RawConn) error {
@@ -49,6 +50,9 @@ func (g guard) permit(ip netip.Addr) error {
 			return nil
 		}
 	}
+	if g.permittedOnly {
+		return fmt.Errorf("%w: in no permitted range", ErrAddress)
+	}
 	if ip.IsPrivate() {
 		return fmt.Errorf("%w: private", ErrAddress)
 	}
@@ -61,6 +65,24 @@ func (g guard) permit(ip netip.Addr) error {
 		}
 	}
 	return nil
+}
+
+// private is true for a range that lies within one of the private ones.
+func private(p netip.Prefix) bool {
+	for _, r := range privateRanges {
+		if r.Contains(p.Addr()) && p.Bits() >= r.Bits() {
+			return true
+		}
+	}
+	return false
+}
+
+// privateRanges are those of netip.Addr.IsPrivate.
+var privateRanges = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"),
+	netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("fc00::/7"),
 }
 
 var globalIPv6 = netip.MustParsePrefix("2000::/3")

@@ -10,6 +10,7 @@ import (
 
 func TestPermit(t *testing.T) {
 	tenNet := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+	world := []netip.Prefix{netip.MustParsePrefix("104.18.0.0/16")} // New refuses it; the guard still knows nothing else
 	everything := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	for _, tc := range []struct {
 		addr string
@@ -52,10 +53,27 @@ func TestPermit(t *testing.T) {
 		{"127.0.0.1", guard{permitted: everything}, false},
 		{"169.254.169.254", guard{permitted: everything}, false},
 		{"::ffff:10.1.2.3", guard{permitted: everything}, false},
+		{"10.1.2.3", guard{permittedOnly: true, permitted: tenNet}, true},
+		{"10.2.2.3", guard{permittedOnly: true, permitted: tenNet}, false},
+		{"104.18.7.192", guard{permittedOnly: true, permitted: tenNet}, false},
+		{"127.0.0.1", guard{permittedOnly: true, permitted: tenNet}, false},
+		{"2606:4700::6812:7c0", guard{permittedOnly: true, permitted: world}, false},
 	} {
 		err := tc.g.permit(netip.MustParseAddr(tc.addr))
 		if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrAddress) {
 			t.Errorf("%s with %+v: %v, want permitted %v", tc.addr, tc.g, err, tc.ok)
+		}
+	}
+}
+
+func TestPrivate(t *testing.T) {
+	for text, want := range map[string]bool{
+		"10.0.0.0/8": true, "10.20.0.0/16": true, "172.16.5.0/24": true, "172.16.0.0/12": true, "192.168.1.4/32": true, "fd12::/16": true, "fc00::/7": true,
+		"10.0.0.0/7": false, "172.0.0.0/8": false, "172.32.0.0/16": false, "192.0.0.0/8": false, "0.0.0.0/0": false, "::/0": false, "fc00::/6": false,
+		"104.18.0.0/16": false, "127.0.0.0/8": false, "169.254.0.0/16": false, "fe80::/10": false, "::ffff:10.0.0.0/104": false,
+	} {
+		if got := private(netip.MustParsePrefix(text)); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
 }

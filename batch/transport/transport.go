@@ -19,7 +19,8 @@ import (
 // Options say where a Client may talk to. The zero value of a duration means
 // its default.
 type Options struct {
-	// Scheme is "https", or "http" together with AllowLoopback. "" is "https".
+	// Scheme is "https", or "http" together with AllowLoopback or OnlyPermitted.
+	// "" is "https".
 	Scheme string
 	// Host is the one host[:port] that may be called.
 	Host string
@@ -29,6 +30,10 @@ type Options struct {
 	// PermittedRanges opens private ranges, for a processor inside one's own
 	// network. Loopback, link-local and multicast addresses stay closed.
 	PermittedRanges []netip.Prefix
+	// OnlyPermitted is for a processor of one's own: the client then dials
+	// addresses in PermittedRanges and no others, and these must be private, so
+	// that plain http cannot leave one's own network.
+	OnlyPermitted bool
 	// CAFile is a PEM file of the authorities to trust in place of the system's.
 	CAFile string
 
@@ -69,7 +74,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard := guard{loopbackOnly: o.AllowLoopback, permitted: o.PermittedRanges, record: o.Record}
+	guard := guard{loopbackOnly: o.AllowLoopback, permittedOnly: o.OnlyPermitted, permitted: o.PermittedRanges, record: o.Record}
 	dialer := &net.Dialer{
 		Timeout:        orDefault(o.DialTimeout, defaultDialTimeout),
 		ControlContext: guard.control,
@@ -167,8 +172,10 @@ func origin(o Options) (scheme, host string, err error) {
 		scheme = "https"
 	}
 	switch {
-	case scheme == "http" && !o.AllowLoopback:
-		return "", "", errors.New("transport: plain http is permitted to a loopback sandbox only")
+	case o.OnlyPermitted && (o.AllowLoopback || len(o.PermittedRanges) == 0):
+		return "", "", errors.New("transport: name the permitted ranges, or allow loopback, and not both")
+	case scheme == "http" && !o.AllowLoopback && !o.OnlyPermitted:
+		return "", "", errors.New("transport: plain http is permitted to loopback and to permitted private ranges only")
 	case scheme != "http" && scheme != "https":
 		return "", "", fmt.Errorf("transport: scheme %q: want https", scheme)
 	}
@@ -180,6 +187,9 @@ func origin(o Options) (scheme, host string, err error) {
 	for _, p := range o.PermittedRanges {
 		if !p.IsValid() {
 			return "", "", errors.New("transport: a permitted range is not a valid prefix")
+		}
+		if o.OnlyPermitted && !private(p) {
+			return "", "", errors.New("transport: a permitted range is not private; write one inside 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or fc00::/7")
 		}
 	}
 	return scheme, host, nil

@@ -323,12 +323,19 @@ func TestNewRefuses(t *testing.T) {
 		"no such authorities":  {Host: "api.example.org", CAFile: "/nonexistent"},
 		"authorities not PEM":  {Host: "api.example.org", CAFile: os.Args[0]},
 		"an invalid range":     {Host: "api.example.org", PermittedRanges: make([]netip.Prefix, 1)},
+		"http to a range":      {Scheme: "http", Host: "gpu.internal", PermittedRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		"only no range":        {Scheme: "http", Host: "gpu.internal", OnlyPermitted: true},
+		"only the world":       {Scheme: "http", Host: "gpu.internal", OnlyPermitted: true, PermittedRanges: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}},
+		"only and loopback":    {Scheme: "http", Host: "gpu.internal", OnlyPermitted: true, AllowLoopback: true, PermittedRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 		"port without a name":  {Host: ":443"},
 		"line feed in a host ": {Host: "api.example.org\n"},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+	if _, err := New(Options{Scheme: "http", Host: "gpu.internal:8000", OnlyPermitted: true, PermittedRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}); err != nil {
+		t.Errorf("plain http within a private range: %v", err)
 	}
 	c, err := New(Options{Host: "API.example.org"})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sandbox is a local server that speaks OpenAI's Files and Batches API,
-// for drills, demos and tests. It runs in a test (a [Server] is an
+// Package sandbox is a local server that speaks OpenAI's Files and Batches API
+// and Anthropic's Message Batches API, for drills, demos and tests. It runs in a test (a [Server] is an
 // http.Handler) or as a process of its own, and keeps its state in a folder, so
 // that it survives being killed.
 //

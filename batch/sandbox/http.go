@@ -56,6 +56,7 @@ func (s *Server) routes() {
 	} {
 		s.mux.Handle(pattern, s.operation(route.op, route.h))
 	}
+	s.messageRoutes()
 	s.mux.HandleFunc("GET /_sandbox/books", s.serveBooks)
 	s.mux.HandleFunc("GET /_sandbox/accepted", s.serveAccepted)
 	s.mux.HandleFunc("GET /_sandbox/faults", s.serveFaults)
@@ -222,6 +223,8 @@ func (s *Server) faultError(w http.ResponseWriter, f Fault) *apiError {
 		return notFound("object")
 	case "create_file_missing":
 		return badRequest("", "input_file_id", cannotFindFile)
+	case "too_large", "spend_limit", "on_hold":
+		return badRequest("", "", "This fault is one of the other API.")
 	case "content_not_found":
 		return notFound("File object")
 	default: // server_error
@@ -250,7 +253,9 @@ func (s *Server) sendContent(w http.ResponseWriter, op string, c *content) {
 	if cut {
 		n = int64(float64(c.size) * f.fraction("at"))
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/octet-stream")
+	}
 	if !cut || !f.flag("clean") {
 		w.Header().Set("Content-Length", strconv.FormatInt(c.size, 10))
 	}

@@ -91,6 +91,10 @@ func newFrame(cfg *Config, cl *batch.Classifier) (*frame, error) {
 	if schema.Compact(strictForJS) != nil || schema.Kind() != jsontext.KindBeginObject {
 		return nil, refuse
 	}
+	schema, err := sendable(schema)
+	if err != nil || schema.Compact(strictForJS) != nil { // names may hold what a line must not
+		return nil, refuse
+	}
 	if cl.Model == "" || cl.MaxOutputTokens <= 0 || !utf8.ValidString(cl.Model) || !utf8.ValidString(cl.Instructions) {
 		return nil, refuse
 	}

@@ -144,7 +144,8 @@ func (p *messageParams) report() string {
 
 // unbounded refuses what this API does not take in a schema.
 func (s *schema) unbounded(at string) error {
-	if s.Minimum != nil || s.Maximum != nil || s.ExclMin != nil || s.ExclMax != nil || s.MultipleOf != nil || s.MinLength != 0 || s.MaxLength != nil {
+	_, maxItems := s.Unknown["maxItems"]
+	if s.Minimum != nil || s.Maximum != nil || s.ExclMin != nil || s.ExclMax != nil || s.MultipleOf != nil || s.MinLength != 0 || s.MaxLength != nil || s.MinItems > 1 || maxItems {
 		return fmt.Errorf("%s: bounds of numbers and lengths are not supported", at)
 	}
 	for _, p := range s.Properties {

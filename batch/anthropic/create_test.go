@@ -61,6 +61,12 @@ func small() batch.Creation {
 	return batch.Creation{Body: &batch.Input{Name: "x.jsonl", Size: int64(len(line)), Write: func(w io.Writer) error { _, err := io.WriteString(w, line); return err }}}
 }
 
+// unknown: an error that says so, which KindOf says of no error as well.
+func unknown(err error) bool {
+	var e *batch.Error
+	return errors.As(err, &e) && e.Kind == batch.UnknownOutcome
+}
+
 // What each answer to a create proves (F15, F20): it is sent once (F22), and only a
 // documented refusal says that no job exists.
 func TestF15F20CreateAnswers(t *testing.T) {
@@ -141,7 +147,7 @@ func TestF17LostAnswerIsSettledByResults(t *testing.T) {
 	r := newRig(t)
 	for _, fault := range []string{"drop_after:times=1", "server_error:status=529,acted=true,op=create,times=1", "answer_cut:at=0.5,times=1"} {
 		r.faults(fault)
-		if _, err := r.Create(t.Context(), r.creation()); batch.KindOf(err) != batch.UnknownOutcome {
+		if _, err := r.Create(t.Context(), r.creation()); !unknown(err) {
 			t.Errorf("%s: %v", fault, err)
 		}
 	}
@@ -228,38 +234,60 @@ func TestCreateBody(t *testing.T) {
 	}
 }
 
-// An answer that comes before the body has been read.
+// early is a client of a server that answers before it has read the body, and
+// does not close the connection.
+func early(t *testing.T, status int, body string) *anthropic.Client {
+	t.Helper()
+	over := make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 %d Early\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+		<-over
+	}))
+	t.Cleanup(func() { close(over); web.Close() })
+	return newClient(t, web.URL)
+}
+
+// An answer that comes before the body has been read: nobody can have made a job
+// of it, but for a server that says so.
 func TestCreateAnsweredEarly(t *testing.T) {
+	errSource := errors.New("source")
 	const size = 64 << 20
-	for name, tc := range map[string]struct {
-		said  said
-		kinds []batch.Kind
-	}{
-		// The connection is closed on what is still being sent, so that the answer
-		// may be lost.
-		"413":       {said{413, nil, "<html></html>"}, []batch.Kind{batch.Rejected, batch.UnknownOutcome}},
-		"a success": {said{200, nil, jobBody}, []batch.Kind{batch.UnknownOutcome}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Connection", "close")
-				w.WriteHeader(tc.said.status)
-				io.WriteString(w, tc.said.body)
-			}))
-			defer web.Close()
-			chunk := bytes.Repeat([]byte{'x'}, 1<<20)
-			_, err := newClient(t, web.URL).Create(t.Context(), batch.Creation{Body: &batch.Input{Size: size, Write: func(w io.Writer) error {
-				for range size >> 20 {
-					if _, err := w.Write(chunk); err != nil {
-						return err
-					}
+	chunk := bytes.Repeat([]byte{'x'}, 1<<20)
+	create := func(c *anthropic.Client, hide bool) error {
+		_, err := c.Create(t.Context(), batch.Creation{Body: &batch.Input{Size: size, Write: func(w io.Writer) error {
+			for range size >> 20 {
+				if _, err := w.Write(chunk); err != nil && hide {
+					return errSource
+				} else if err != nil {
+					return err
 				}
-				return nil
-			}}})
-			if kind := batch.KindOf(err); kind != tc.kinds[0] && kind != tc.kinds[len(tc.kinds)-1] {
-				t.Errorf("%v", err)
 			}
-		})
+			return nil
+		}}})
+		return err
+	}
+	for _, hide := range []bool{false, true} {
+		if err := create(early(t, 413, "<html></html>"), hide); batch.KindOf(err) != batch.Rejected {
+			t.Errorf("413: %v", err)
+		}
+		if err := create(early(t, 401, envelope("authentication_error", "")), hide); batch.KindOf(err) != batch.Denied {
+			t.Errorf("401: %v", err)
+		}
+		if err := create(early(t, 200, jobBody), hide); !unknown(err) {
+			t.Errorf("200: %v", err)
+		}
+	}
+	if err := create(early(t, 502, "<html></html>"), false); !unknown(err) {
+		t.Errorf("502: %v", err)
+	}
+	if err := create(early(t, 502, "<html></html>"), true); batch.KindOf(err) != batch.Temporary || !errors.Is(err, errSource) {
+		t.Errorf("502, and the source ends: %v", err)
 	}
 }
 
@@ -268,7 +296,7 @@ func TestOtherWorkspace(t *testing.T) {
 	other := []string{"Anthropic-Workspace-Id", "wrkspc_2"}
 	mine := func(c *anthropic.Config) { c.Workspace = "wrkspc_1" }
 	c, _ := scripted(t, said{200, other, jobBody}, mine)
-	if _, err := c.Create(t.Context(), small()); batch.KindOf(err) != batch.UnknownOutcome {
+	if _, err := c.Create(t.Context(), small()); !unknown(err) {
 		t.Error(err)
 	}
 	if _, err := c.Status(t.Context(), "msgbatch_1"); batch.KindOf(err) != batch.BadAnswer {

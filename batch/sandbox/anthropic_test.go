@@ -2,9 +2,12 @@ package sandbox_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -447,5 +450,38 @@ func TestMessagesTooMany(t *testing.T) {
 	b.WriteString(`]}`)
 	if a := r.ask("POST", messagesPath, b.String()); a.status != 400 || at(a.body, "error", "message") != "requests: List should have at most 100000 items after validation" {
 		t.Errorf("HTTP %d %s", a.status, a.raw)
+	}
+}
+
+// What a killed process left half done goes at the next start, and nothing else.
+func TestMessagesAfterAKill(t *testing.T) {
+	r := newRig(t)
+	ended := r.newMessages(threeMessages(nil))
+	r.clock.add(2 * time.Minute)
+	results := r.ask("GET", messagesPath+"/"+ended+"/results", nil).raw
+	running := r.newMessages(threeMessages(nil))
+	r.stop()
+	dir := filepath.Join(r.dir, "messages")
+	leftovers := []string{"msgbatch_none.input", "msgbatch_none.results", ended + ".input", running + ".results"}
+	for _, name := range leftovers {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.start()
+	for _, name := range leftovers {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there, or %v", name, err)
+		}
+	}
+	if a := r.ask("GET", messagesPath+"/"+ended+"/results", nil); a.raw != results {
+		t.Errorf("HTTP %d, %d bytes, want %d", a.status, len(a.raw), len(results))
+	}
+	r.clock.add(2 * time.Minute)
+	if b := r.messages(running); b["processing_status"] != "ended" || at(b, "request_counts", "succeeded") != 3.0 {
+		t.Errorf("%v", b)
+	}
+	if newest := r.newMessages(threeMessages(nil)); newest == ended || newest == running {
+		t.Error("an id came twice")
 	}
 }

@@ -1,7 +1,7 @@
 // Package sandbox is a local server that speaks OpenAI's Files and Batches API
-// and Anthropic's Message Batches API, for drills, demos and tests. It runs in a test (a [Server] is an
-// http.Handler) or as a process of its own, and keeps its state in a folder, so
-// that it survives being killed.
+// and Anthropic's Message Batches API, for drills, demos and tests. It runs in a
+// test (a [Server] is an http.Handler) or as a process of its own, and keeps its
+// state in a folder, so that it survives being killed.
 //
 // It is not a model. Reports are judged by a short list of words, and every
 // answer says so: its model is "sandbox-stand-in" and its fingerprint

@@ -64,6 +64,8 @@ func TestDecodeResult(t *testing.T) {
 		`{"custom_id":"a","result":{"type":"succeeded"}}`:                                                    outcome(batch.BadShape, ""),
 		`{"custom_id":"a","result":{"type":"succeeded","message":"{}"}}`:                                     outcome(batch.BadShape, ""),
 
+		message(`"content":[{"type":"text","text":"{}"},{"type":"tool_use","name":"record_classification","input":{}}],` + ending): bad("end_turn"),
+
 		// Cut and declined, whatever is said.
 		message(text(`"{}"`) + `,"stop_reason":"max_tokens"`): {CustomID: "a", Outcome: batch.Truncated, Code: "max_tokens", Model: "m-1"},
 		message(text(`"{}"`) + `,"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber","explanation":"about ` + marker + `"}`): {

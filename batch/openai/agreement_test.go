@@ -353,8 +353,9 @@ func TestEveryFaultHasARule(t *testing.T) {
 	for _, r := range callRules {
 		add(r.fault)
 	}
+	others := sandbox.MessageFaultNames() // of another API
 	for _, name := range sandbox.FaultNames() {
-		if !have[name] {
+		if !have[name] && !slices.Contains(others, name) {
 			t.Errorf("no rule says what the client makes of %s", name)
 		}
 	}

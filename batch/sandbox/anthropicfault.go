@@ -1,5 +1,18 @@
 package sandbox
 
+import "slices"
+
+// MessageFaultNames lists the faults that the Message Batches API alone has,
+// sorted.
+func MessageFaultNames() []string {
+	var names []string
+	for _, s := range messageSpecs {
+		names = append(names, s.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // messageSpecs are the faults of the Message Batches API alone.
 var messageSpecs = []spec{
 	{name: "too_large", stage: beforeActing, does: "413 from what is in front of the API", params: []param{on(opCreate),

@@ -46,7 +46,8 @@ type Server interface {
 	Calls(op Op) int
 	// Jobs is how many jobs exist at the server.
 	Jobs() int
-	// Files is how many files exist at the server.
+	// Files is how many files exist at the server; it is asked only where
+	// bodies are uploaded.
 	Files() int
 	// Plan is called before the job is created that Finish will end as e, for
 	// a server that decides at that time. Others need do nothing.
@@ -55,6 +56,13 @@ type Server interface {
 	Finish(jobID string, e Ending)
 	// Strayed is how many calls reached the host that Redirect points at.
 	Strayed() int
+}
+
+// Limited is a Server at which some endings do not exist: one that judges a
+// body before it makes a job never ends a job as BodyRefused.
+type Limited interface {
+	// Ends says whether a job can end as e.
+	Ends(e Ending) bool
 }
 
 // Op is a call that a Provider makes.
@@ -72,6 +80,7 @@ const (
 	OpListFiles Op = "list files"
 	OpCancel    Op = "cancel"
 	OpInspect   Op = "inspect"
+	OpDeleteJob Op = "delete job"
 )
 
 // Fault is what a call meets.
@@ -106,18 +115,21 @@ type Ending string
 const (
 	AllAnswered Ending = "all answered"
 	OneExpired  Ending = "one expired" // one item, no matter which, was not run
-	AllFailed   Ending = "all failed"  // each with a fault of the provider; no output file
+	AllFailed   Ending = "all failed"  // each with a fault of the provider
 	BodyRefused Ending = "body refused"
 )
 
 // Run runs the suite. Each check has a Subject of its own. What is about a
-// batch.Inventory or a batch.Inspector is skipped for a provider that is none.
+// batch.Inventory, a batch.Inspector or a batch.JobDeleter is skipped for a
+// provider that is none, and what is about uploads and files for one that has
+// none.
 func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 	for _, c := range []struct {
 		name  string
 		check func(*harness)
 	}{
 		{"account", account},
+		{"capabilities", capabilities},
 		{"append request", appendRequest},
 		{"append request refuses ids", appendRefuses},
 		{"append request with a token", echo},
@@ -125,6 +137,11 @@ func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 		{"upload of another length", uploadLength},
 		{"upload faults", uploadFaults},
 		{"create", create},
+		{"create twice", createTwice},
+		{"create under a key", createUnderKey},
+		{"inline body", inlineBody},
+		{"inline body of another length", inlineLength},
+		{"inline alone", inlineAlone},
 		{"create of unknown outcome", createUnknown},
 		{"create refused", createRefused},
 		{"nothing reachable", unreachable},
@@ -145,6 +162,8 @@ func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 		{"request id", requestID},
 		{"inspect", inspect},
 		{"inspect faults", inspectFaults},
+		{"delete job", deleteJob},
+		{"delete job faults", deleteJobFaults},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.check(&harness{T: t, newSubject: newSubject, Subject: newSubject(t)})
@@ -222,14 +241,29 @@ func (h *harness) uploaded() string {
 	return id
 }
 
-func creation(fileID string) batch.Creation {
-	return batch.Creation{FileID: fileID, Metadata: map[string]string{"rc_job": "job-1"}, OutputExpiry: 72 * time.Hour}
+// creation asks for a job over a body of all items, which it uploads if that is
+// how the provider takes it.
+func (h *harness) creation() batch.Creation {
+	h.Helper()
+	c := batch.Creation{Metadata: map[string]string{"rc_job": "job-1"}, OutputExpiry: 72 * time.Hour}
+	if h.isInline() {
+		in := input(h.body())
+		c.Body = &in
+	} else {
+		c.FileID = h.uploaded()
+	}
+	return c
 }
 
-// created returns a job over an uploaded body.
+// created returns a job over a body of all items.
 func (h *harness) created() batch.Job {
 	h.Helper()
-	job, err := h.Provider.Create(h.Context(), creation(h.uploaded()))
+	return h.create(h.creation())
+}
+
+func (h *harness) create(c batch.Creation) batch.Job {
+	h.Helper()
+	job, err := h.Provider.Create(h.Context(), c)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package batchtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -24,27 +25,6 @@ func account(h *harness) {
 		if strings.Contains(a.Fingerprint, s) || strings.Contains(a.Host, s) {
 			h.Error("the account shows a secret")
 		}
-	}
-	if l := h.Provider.Capabilities().Limits; l.Items < 0 || l.Bytes < 0 || l.ItemBytes < 0 {
-		h.Errorf("limits %+v", l)
-	}
-	settlement(h)
-}
-
-// settlement: what is needed to settle a create of unknown outcome is there.
-func settlement(h *harness) {
-	s := h.Provider.Capabilities().Settlement
-	if window := h.Provider.Capabilities().Limits.KeyWindow; (window > 0) != (s == batch.SettleByKey) || window < 0 {
-		h.Errorf("settled by %s, with a window of %v", s, window)
-	}
-	switch s {
-	case batch.SettleByListing, batch.SettleByResults:
-		if _, ok := h.Provider.(batch.Inventory); !ok {
-			h.Errorf("settled by %s without an inventory", s)
-		}
-	case batch.SettleByKey, batch.SettleByRepeat:
-	default:
-		h.Errorf("settled by %q", s)
 	}
 }
 
@@ -107,6 +87,7 @@ func appendRefuses(h *harness) {
 }
 
 func upload(h *harness) {
+	h.byFile()
 	first, second := h.uploaded(), h.uploaded()
 	if first == second {
 		h.Error("two uploads share one file")
@@ -117,21 +98,14 @@ func upload(h *harness) {
 }
 
 func uploadLength(h *harness) {
-	body := h.body()
-	broken := errors.New("broken source")
-	for name, in := range map[string]batch.Input{
-		"short":  {Size: int64(len(body)) + 1, Write: input(body).Write},
-		"long":   {Size: int64(len(body)) - 1, Write: input(body).Write},
-		"empty":  {Size: int64(len(body)), Write: func(io.Writer) error { return nil }},
-		"broken": {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body[:9]); return broken }},
-	} {
-		in.Name = "rc-ledger-job-1.jsonl"
+	h.byFile()
+	for name, in := range wrongLengths(h.body()) {
 		id, err := h.Provider.Upload(h.Context(), in)
 		h.fails(err, batch.Temporary, batch.Rejected)
 		if id != "" {
 			h.Errorf("%s: a file id with an error", name)
 		}
-		if name == "broken" && !errors.Is(err, broken) {
+		if name == "broken" && !errors.Is(err, errSource) {
 			h.Errorf("the source's own error is hidden: %v", err)
 		}
 	}
@@ -140,7 +114,38 @@ func uploadLength(h *harness) {
 	}
 }
 
+var errSource = errors.New("broken source")
+
+// wrongLengths are inputs whose body is not as long as it is said to be.
+func wrongLengths(body []byte) map[string]batch.Input {
+	writes := func(parts ...[]byte) func(io.Writer) error {
+		return func(w io.Writer) error {
+			for _, p := range parts {
+				if _, err := w.Write(p); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	all := map[string]batch.Input{
+		"short":    {Size: int64(len(body)) + 1, Write: writes(body)},
+		"long":     {Size: int64(len(body)) - 1, Write: writes(body)},
+		"too much": {Size: int64(len(body)), Write: writes(body, []byte("\n"))},
+		"deaf":     {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body); w.Write([]byte("\n")); return nil }},
+		"empty":    {Size: int64(len(body)), Write: writes()},
+		"broken":   {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body[:9]); return errSource }},
+		"late":     {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body); return errSource }},
+	}
+	for name, in := range all {
+		in.Name = "rc-ledger-job-1.jsonl"
+		all[name] = in
+	}
+	return all
+}
+
 func uploadFaults(h *harness) {
+	h.byFile()
 	for _, tc := range []struct {
 		fault FaultKind
 		kind  batch.Kind
@@ -162,12 +167,13 @@ func uploadFaults(h *harness) {
 }
 
 func create(h *harness) {
-	file := h.uploaded()
-	job, err := h.Provider.Create(h.Context(), creation(file))
-	if err != nil {
-		h.Fatal(err)
+	job := h.created()
+	// What keeps no job has run it by the time it answers.
+	phase := batch.PhaseRunning
+	if h.Provider.Capabilities().Settlement == batch.SettleByRepeat {
+		phase = batch.PhaseEnded
 	}
-	if job.ID == "" || job.Phase != batch.PhaseRunning || job.Status == "" || !job.Known || len(job.Files) != 0 {
+	if job.ID == "" || job.Phase != phase || job.Status == "" || !job.Known || phase == batch.PhaseRunning && len(job.Files) != 0 {
 		h.Errorf("new job %+v", job)
 	}
 	if h.Server.Jobs() != 1 || h.Server.Calls(OpCreate) != 1 {
@@ -185,11 +191,11 @@ func createUnknown(h *harness) {
 		{LostAnswer, 1}, {GatewayPage, 1}, {Blank, 1}, {Conflict, 1}, {LostRequest, 0}, {Redirect, 0},
 	} {
 		h.each(string(tc.fault), func(h *harness) {
-			file := h.uploaded()
+			c := h.creation()
 			h.status(h.created().ID) // a connection that could be used again
 			before, calls := h.Server.Jobs(), h.Server.Calls(OpCreate)
 			h.arm(OpCreate, Fault{Kind: tc.fault})
-			_, err := h.Provider.Create(h.Context(), creation(file))
+			_, err := h.Provider.Create(h.Context(), c)
 			h.fails(err, batch.UnknownOutcome)
 			if n := h.Server.Calls(OpCreate) - calls; n != 1 {
 				h.Errorf("the create was sent %d times", n)
@@ -218,9 +224,9 @@ func createRefused(h *harness) {
 		{"too many, with a time", Fault{Kind: TooMany, RetryAfter: wait}, batch.RateLimited},
 	} {
 		h.each(tc.name, func(h *harness) {
-			file := h.uploaded()
+			c := h.creation()
 			h.arm(OpCreate, tc.fault)
-			_, err := h.Provider.Create(h.Context(), creation(file))
+			_, err := h.Provider.Create(h.Context(), c)
 			h.fails(err, tc.kind)
 			if got := batch.RetryAfter(err); got != tc.fault.RetryAfter {
 				h.Errorf("waiting time %v, want %v", got, tc.fault.RetryAfter)
@@ -228,8 +234,8 @@ func createRefused(h *harness) {
 			if h.Server.Jobs() != 0 || h.Server.Calls(OpCreate) != 1 {
 				h.Errorf("%d jobs by %d creates", h.Server.Jobs(), h.Server.Calls(OpCreate))
 			}
-			// The file is still good for the attempt that follows.
-			if _, err := h.Provider.Create(h.Context(), creation(file)); err != nil {
+			// The body is still good for the attempt that follows.
+			if _, err := h.Provider.Create(h.Context(), c); err != nil {
 				h.Error(err)
 			}
 		})
@@ -242,52 +248,53 @@ func unreachable(h *harness) {
 	if p == nil {
 		h.Skip("this provider cannot be unreachable")
 	}
-	_, err := p.Create(h.Context(), creation("file-1"))
+	_, err := p.Create(h.Context(), h.creation())
 	h.fails(err, batch.Temporary)
-	_, err = p.Upload(h.Context(), input(h.body()))
-	h.fails(err, batch.Temporary)
-	_, err = p.Status(h.Context(), "batch-1")
-	h.fails(err, batch.Temporary)
-	_, _, err = p.Download(h.Context(), "file-1")
-	h.fails(err, batch.Temporary)
-	h.fails(p.DeleteFile(h.Context(), "file-1"), batch.Temporary)
-	if inv, ok := p.(batch.Inventory); ok {
-		_, err = inv.ListJobs(h.Context(), "")
-		h.fails(err, batch.Temporary)
-		_, err = inv.ListFiles(h.Context(), "")
-		h.fails(err, batch.Temporary)
-		h.fails(inv.Cancel(h.Context(), "batch-1"), batch.Temporary)
-	}
-	if i, ok := p.(batch.Inspector); ok {
-		_, err = i.Inspect(h.Context(), "batch-1")
-		h.fails(err, batch.Temporary)
-	}
+	h.unanswered(p, h.Context())
 }
 
 func cancelled(h *harness) {
-	file := h.uploaded()
+	c := h.creation()
 	ctx := cancelledContext()
-	_, err := h.Provider.Create(ctx, creation(file))
+	_, err := h.Provider.Create(ctx, c)
 	h.fails(err, batch.Temporary, batch.UnknownOutcome)
-	_, err = h.Provider.Upload(ctx, input(h.body()))
+	h.unanswered(h.Provider, ctx)
+	if h.Server.Jobs() != 0 {
+		h.Errorf("%d jobs", h.Server.Jobs())
+	}
+	if n := h.Server.Files(); !h.isInline() && n != 1 {
+		h.Errorf("%d files", n)
+	}
+}
+
+// unanswered makes every call but a create, of which none can be answered.
+func (h *harness) unanswered(p batch.Provider, ctx context.Context) {
+	h.Helper()
+	_, err := p.Status(ctx, "batch-1")
 	h.fails(err, batch.Temporary)
-	_, err = h.Provider.Status(ctx, "batch-1")
+	_, _, err = p.Download(ctx, "file-1")
 	h.fails(err, batch.Temporary)
-	_, _, err = h.Provider.Download(ctx, file)
-	h.fails(err, batch.Temporary)
-	h.fails(h.Provider.DeleteFile(ctx, file), batch.Temporary)
-	if inv, ok := h.Provider.(batch.Inventory); ok {
+	if !h.isInline() {
+		_, err = p.Upload(ctx, input(h.body()))
+		h.fails(err, batch.Temporary)
+	}
+	if h.deletesFiles() {
+		h.fails(p.DeleteFile(ctx, "file-1"), batch.Temporary)
+	}
+	if inv, ok := p.(batch.Inventory); ok {
 		_, err = inv.ListJobs(ctx, "")
 		h.fails(err, batch.Temporary)
-		_, err = inv.ListFiles(ctx, "")
-		h.fails(err, batch.Temporary)
 		h.fails(inv.Cancel(ctx, "batch-1"), batch.Temporary)
+		if !h.isInline() {
+			_, err = inv.ListFiles(ctx, "")
+			h.fails(err, batch.Temporary)
+		}
 	}
-	if i, ok := h.Provider.(batch.Inspector); ok {
+	if i, ok := p.(batch.Inspector); ok {
 		_, err = i.Inspect(ctx, "batch-1")
 		h.fails(err, batch.Temporary)
 	}
-	if h.Server.Jobs() != 0 || h.Server.Files() != 1 {
-		h.Errorf("%d jobs, %d files", h.Server.Jobs(), h.Server.Files())
+	if d, ok := p.(batch.JobDeleter); ok && p.Capabilities().Deletion.Job {
+		h.fails(d.DeleteJob(ctx, "batch-1"), batch.Temporary)
 	}
 }

@@ -152,6 +152,11 @@ func (p *Provider) ForgetJob(jobID string) {
 func (p *Provider) ForgetFile(fileID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.forgetFile(fileID)
+}
+
+// forgetFile is ForgetFile; mu is held.
+func (p *Provider) forgetFile(fileID string) {
 	if f := p.fileByID[fileID]; f != nil {
 		f.present, f.body = false, nil
 	}

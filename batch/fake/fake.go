@@ -29,6 +29,8 @@ type Options struct {
 	// Handover is how bodies come; as files. An inline body is a file that no list
 	// shows and no id names.
 	Handover batch.Handover
+	// DeletesJobs is whether DeleteJob does so; the capabilities say it.
+	DeletesJobs bool
 	// Settlement is how a create is settled; by listing. It decides what a listing
 	// tells and what a repeated Create does:
 	//
@@ -66,7 +68,7 @@ type Options struct {
 //	false, nil   a lie: a fresh id that nobody knows, a look-up that still
 //	             shows a new job, an empty file, a file that is said to be deleted,
 //	             a whole list without entries, a job that is said to be cancelled,
-//	             an inspection that knows no job
+//	             an inspection that knows no job, a job that is said to be deleted
 //
 // A nil hook is (true, nil). Hooks are called without a lock held and may call
 // the Provider. Set them before the calls that they are about.
@@ -80,6 +82,7 @@ type Hooks struct {
 	ListFiles func(after string) (apply bool, err error)
 	Cancel    func(jobID string) (apply bool, err error)
 	Inspect   func(jobID string) (apply bool, err error)
+	DeleteJob func(jobID string) (apply bool, err error)
 }
 
 // Provider is the processor and its client in one.
@@ -104,8 +107,9 @@ type Provider struct {
 }
 
 var (
-	_ batch.Inventory = (*Provider)(nil)
-	_ batch.Inspector = (*Provider)(nil)
+	_ batch.Inventory  = (*Provider)(nil)
+	_ batch.Inspector  = (*Provider)(nil)
+	_ batch.JobDeleter = (*Provider)(nil)
 )
 
 // Op names a call in Calls.
@@ -122,6 +126,7 @@ const (
 	OpListFiles Op = "list files"
 	OpCancel    Op = "cancel"
 	OpInspect   Op = "inspect"
+	OpDeleteJob Op = "delete job"
 )
 
 // New returns a Provider without files or jobs.
@@ -169,7 +174,7 @@ func (p *Provider) Account() batch.Account { return p.o.Account }
 func (p *Provider) Capabilities() batch.Capabilities {
 	return batch.Capabilities{
 		Settlement: p.o.Settlement, Handover: p.o.Handover, Limits: p.o.Limits,
-		Deletion: batch.Deletion{Input: p.o.Handover == batch.HandoverFile, Results: true},
+		Deletion: batch.Deletion{Input: p.o.Handover == batch.HandoverFile, Results: true, Job: p.o.DeletesJobs},
 		Classes:  []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth},
 	}
 }
@@ -203,8 +208,11 @@ func ask[T any](hook func(T) (bool, error), v T) func() (bool, error) {
 	}
 }
 
-// Upload keeps the body.
+// Upload keeps the body. Where bodies come with their jobs it takes none.
 func (p *Provider) Upload(ctx context.Context, in batch.Input) (string, error) {
+	if p.o.Handover == batch.HandoverInline {
+		return "", &batch.Error{Op: string(OpUpload), Kind: batch.Rejected, Code: "wrong_handover"}
+	}
 	apply, hookErr := p.before(ctx, OpUpload, ask(p.Hooks.Upload, in.Name))
 	if !apply && hookErr != nil {
 		return "", hookErr
@@ -235,11 +243,14 @@ func (p *Provider) Upload(ctx context.Context, in batch.Input) (string, error) {
 // Create makes a job, even over a file that is not there: as at OpenAI, that
 // shows in the job.
 func (p *Provider) Create(ctx context.Context, c batch.Creation) (batch.Job, error) {
+	if (c.Body != nil) != (p.o.Handover == batch.HandoverInline) || c.Body != nil && c.FileID != "" {
+		return batch.Job{}, &batch.Error{Op: string(OpCreate), Kind: batch.Rejected, Code: "wrong_handover"}
+	}
 	apply, hookErr := p.before(ctx, OpCreate, ask(p.Hooks.Create, c))
 	if !apply && hookErr != nil {
 		return batch.Job{}, hookErr
 	}
-	inline, err := p.inline(c)
+	inline, err := inline(c)
 	if err != nil {
 		return batch.Job{}, err
 	}
@@ -256,10 +267,7 @@ func (p *Provider) Create(ctx context.Context, c batch.Creation) (batch.Job, err
 }
 
 // inline reads the body that comes with c, if one is to come with it.
-func (p *Provider) inline(c batch.Creation) ([]byte, error) {
-	if (c.Body != nil) != (p.o.Handover == batch.HandoverInline) || c.Body != nil && c.FileID != "" {
-		return nil, &batch.Error{Op: string(OpCreate), Kind: batch.Rejected, Code: "wrong_handover"}
-	}
+func inline(c batch.Creation) ([]byte, error) {
 	if c.Body == nil {
 		return nil, nil
 	}
@@ -280,7 +288,7 @@ func (p *Provider) keepInline(name string, body []byte) (id string) {
 		p.uploaded[it.Text]++
 	}
 	for _, f := range p.fileByID {
-		if f.inline && bytes.Equal(f.body, body) {
+		if f.inline && f.present && bytes.Equal(f.body, body) {
 			return f.id
 		}
 	}

@@ -17,26 +17,38 @@ import (
 )
 
 // server drives a fake as the far side that the contract suite wants.
-type server struct{ p *fake.Provider }
-
-func TestContract(t *testing.T) {
-	for _, s := range []batch.Settlement{batch.SettleByListing, batch.SettleByResults, batch.SettleByKey} {
-		t.Run(string(s), func(t *testing.T) {
-			batchtest.Run(t, func(*testing.T) batchtest.Subject { return subject(s) })
-		})
-	}
+type server struct {
+	p       *fake.Provider
+	planned batchtest.Ending
 }
 
-func subject(settlement batch.Settlement) batchtest.Subject {
+func TestContract(t *testing.T) {
+	for _, h := range []batch.Handover{batch.HandoverFile, batch.HandoverInline} {
+		for _, s := range []batch.Settlement{batch.SettleByListing, batch.SettleByResults, batch.SettleByKey, batch.SettleByRepeat} {
+			t.Run(string(h)+" "+string(s), func(t *testing.T) {
+				batchtest.Run(t, func(*testing.T) batchtest.Subject {
+					return subject(fake.Options{Handover: h, Settlement: s, Page: 2, DeletesJobs: true})
+				})
+			})
+		}
+	}
+	t.Run("without deletion", func(t *testing.T) {
+		batchtest.Run(t, func(*testing.T) batchtest.Subject { return subject(fake.Options{Page: 2}) })
+	})
+}
+
+func subject(o fake.Options) batchtest.Subject {
 	refused := func(string) (bool, error) { return false, &batch.Error{Op: "dial", Kind: batch.Temporary} }
-	down := fake.New(fake.Options{})
+	down := fake.New(o)
 	down.Hooks = fake.Hooks{
 		Upload: refused, Status: refused, Download: refused, Delete: refused,
 		Create: func(batch.Creation) (bool, error) { return refused("") },
-		List:   refused, ListFiles: refused, Cancel: refused, Inspect: refused,
+		List:   refused, ListFiles: refused, Cancel: refused, Inspect: refused, DeleteJob: refused,
 	}
-	p := fake.New(fake.Options{Settlement: settlement, Page: 2})
-	return batchtest.Subject{Provider: p, Server: server{p}, Unreachable: down}
+	s := &server{}
+	o.Script = s.script
+	s.p = fake.New(o)
+	return batchtest.Subject{Provider: s.p, Server: s, Unreachable: down}
 }
 
 // effect is what an adapter would make of a fault.
@@ -72,7 +84,7 @@ func effect(op batchtest.Op, f batchtest.Fault) (apply bool, err error) {
 	return apply, e
 }
 
-func (s server) Arm(op batchtest.Op, f batchtest.Fault) bool {
+func (s *server) Arm(op batchtest.Op, f batchtest.Fault) bool {
 	h := &s.p.Hooks
 	once := func(string) (bool, error) {
 		s.p.Hooks = fake.Hooks{}
@@ -95,6 +107,9 @@ func (s server) Arm(op batchtest.Op, f batchtest.Fault) bool {
 		h.ListFiles = once
 	case batchtest.OpCancel:
 		h.Cancel = once
+	case batchtest.OpDeleteJob: // which takes a job that is missing for deleted
+		h.DeleteJob = once
+		return f.Kind != batchtest.Missing
 	case batchtest.OpInspect: // an answer is no error, whatever it says
 		h.Inspect = once
 		return f.Kind == batchtest.LostRequest || f.Kind == batchtest.LostAnswer || f.Kind == batchtest.Torn
@@ -103,17 +118,17 @@ func (s server) Arm(op batchtest.Op, f batchtest.Fault) bool {
 }
 
 // Page: two entries at a time from the beginning.
-func (s server) Page(entries int) {
+func (s *server) Page(entries int) {
 	if entries != 2 {
 		panic("the fake's pages have two entries")
 	}
 }
 
-func (s server) Calls(op batchtest.Op) int { return s.p.Calls(fake.Op(op)) }
-func (s server) Jobs() int                 { return len(s.p.Jobs()) }
-func (s server) Strayed() int              { return 0 }
+func (s *server) Calls(op batchtest.Op) int { return s.p.Calls(fake.Op(op)) }
+func (s *server) Jobs() int                 { return len(s.p.Jobs()) }
+func (s *server) Strayed() int              { return 0 }
 
-func (s server) Files() int {
+func (s *server) Files() int {
 	n := 0
 	for _, f := range s.p.Files() {
 		if f.Present {
@@ -123,25 +138,33 @@ func (s server) Files() int {
 	return n
 }
 
-func (s server) Plan(batchtest.Ending) {}
+// Ends: a job that has ended when Create returns cannot be refused after it.
+func (s *server) Ends(e batchtest.Ending) bool {
+	return e != batchtest.BodyRefused || s.p.Capabilities().Settlement != batch.SettleByRepeat
+}
 
-func (s server) Finish(jobID string, e batchtest.Ending) {
+func (s *server) Plan(e batchtest.Ending) { s.planned = e }
+
+// script writes the lines of the ending that is planned.
+func (s *server) script(it fake.Item) []fake.Line {
+	switch {
+	case s.planned == batchtest.AllFailed:
+		return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
+	case s.planned == batchtest.OneExpired && it.Line == 3:
+		return []fake.Line{fake.Failed(it.CustomID, batch.Expired, "batch_expired")}
+	}
+	return nil
+}
+
+func (s *server) Finish(jobID string, e batchtest.Ending) {
+	s.planned = e
 	switch e {
-	case batchtest.AllAnswered:
-		s.p.End(jobID)
-	case batchtest.AllFailed:
-		s.p.EndAs(jobID, "completed", func(it fake.Item) []fake.Line {
-			return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
-		})
-	case batchtest.OneExpired:
-		s.p.EndAs(jobID, "expired", func(it fake.Item) []fake.Line {
-			if it.Line < 3 {
-				return nil
-			}
-			return []fake.Line{fake.Failed(it.CustomID, batch.Expired, "batch_expired")}
-		})
 	case batchtest.BodyRefused:
 		s.p.Refuse(jobID, batch.Fault{Line: 1, Code: "invalid_json_line"})
+	case batchtest.OneExpired:
+		s.p.EndAs(jobID, "expired", nil)
+	default:
+		s.p.End(jobID)
 	}
 }
 

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -79,8 +80,11 @@ func (s *Server) Books() (Books, error) {
 	if err := errors.Join(s.advanceJobs("", now), s.expireFiles(now)); err != nil {
 		return Books{}, err
 	}
-	for _, j := range s.jobsOf("") {
-		e := j.entry(now)
+	entries, err := s.entries(now)
+	if err != nil {
+		return Books{}, err
+	}
+	for _, e := range entries {
 		b.Jobs = append(b.Jobs, e)
 		if e.Accepted {
 			b.AcceptedJobs++
@@ -89,12 +93,36 @@ func (s *Server) Books() (Books, error) {
 	}
 	b.FilesNow = s.fileBooks(b.Jobs)
 	b.Files = len(b.FilesNow)
-	var err error
 	if b.CustomIDs, err = s.tally(b.Jobs, func(id string) string { return id }); err != nil {
 		return Books{}, err
 	}
 	b.Works, err = s.tally(b.Jobs, workOf)
 	return b, err
+}
+
+// entries are the jobs of both APIs, newest first.
+func (s *Server) entries(now time.Time) ([]JobBook, error) {
+	type numbered struct {
+		seq  int64
+		book JobBook
+	}
+	var all []numbered
+	for _, j := range s.jobsOf("") {
+		all = append(all, numbered{j.Seq, j.entry(now)})
+	}
+	for _, b := range s.messagesOf("") {
+		e, err := s.messageEntry(b, now)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, numbered{b.Seq, e})
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(b.seq, a.seq) })
+	var books []JobBook
+	for _, n := range all {
+		books = append(books, n.book)
+	}
+	return books, nil
 }
 
 func (j *job) entry(now time.Time) JobBook {
@@ -222,8 +250,11 @@ func (s *Server) Accepted(f func(jobID, customID string) error) error {
 	if err := s.advanceJobs("", now); err != nil {
 		return err
 	}
-	for _, j := range s.jobsOf("") {
-		e := j.entry(now)
+	entries, err := s.entries(now)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
 		if err := s.acceptedIn(e, func(id string) error { return f(e.ID, id) }); err != nil {
 			return err
 		}

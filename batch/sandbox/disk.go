@@ -18,7 +18,9 @@ type disk struct{ root string }
 const (
 	tmpDir  = "tmp"
 	fileDir = "files" // <id>.json, the object, and <id>.data, its content
-	jobDir  = "jobs"  // <id>.json, the record; <id>.input while it runs; <id>.ids, what it accepted
+	// messageDir: <id>.json, the record; <id>.input until it ends; <id>.results
+	messageDir = "messages"
+	jobDir     = "jobs" // <id>.json, the record; <id>.input while it runs; <id>.ids, what it accepted
 )
 
 // prepare makes the folders and removes what a killed process left half done.
@@ -26,7 +28,7 @@ func (d disk) prepare() error {
 	if err := os.RemoveAll(d.path(tmpDir)); err != nil {
 		return fmt.Errorf("clear temporary files: %w", err)
 	}
-	for _, dir := range []string{tmpDir, fileDir, jobDir} {
+	for _, dir := range []string{tmpDir, fileDir, jobDir, messageDir} {
 		if err := os.MkdirAll(d.path(dir), 0o700); err != nil {
 			return fmt.Errorf("make state folder: %w", err)
 		}

@@ -1,7 +1,7 @@
 // Package sandbox is a local server that speaks OpenAI's Files and Batches API,
-// and two that answer one text a call: Azure AI Content Safety, with its tokens,
-// and the chat completions of a server of one's own. It is for drills, demos and
-// tests. It runs in a test (a [Server] is an
+// Anthropic's Message Batches API, and two that answer one text a call: Azure AI
+// Content Safety, with its tokens, and the chat completions of a server of one's
+// own. It is for drills, demos and tests. It runs in a test (a [Server] is an
 // http.Handler) or as a process of its own, and keeps its state in a folder, so
 // that it survives being killed.
 //

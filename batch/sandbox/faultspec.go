@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // stage is where in the life of a request, a job or a line a fault acts.
 type stage int
 
@@ -55,11 +57,13 @@ const (
 	opCancel     = "cancel"
 	opAnalyze    = "analyze" // of Azure AI Content Safety, with opToken
 	opToken      = "token"
-	opChat       = "chat" // of a server of one's own
+	opChat       = "chat"         // of a server of one's own
+	opDeleteJob  = "delete_batch" // of Anthropic, with opMessage
+	opMessage    = "message"
 	anyOp        = "any"
 )
 
-var operations = []string{opUpload, opGetFile, opListFiles, opContent, opDeleteFile, opCreate, opStatus, opListJobs, opCancel, opAnalyze, opToken, opChat, anyOp}
+var operations = []string{opUpload, opGetFile, opListFiles, opContent, opDeleteFile, opCreate, opStatus, opListJobs, opCancel, opAnalyze, opToken, opChat, opDeleteJob, opMessage, anyOp}
 
 func on(op string) param {
 	return param{name: "op", kind: isChoice, def: op, does: "the operation, or any", of: operations}
@@ -81,7 +85,10 @@ var (
 	}
 )
 
-var specs = []spec{
+// specs are all faults: those of both APIs, and those of the second alone.
+var specs = slices.Concat(commonSpecs, messageSpecs)
+
+var commonSpecs = []spec{
 	{name: "drop_after", stage: afterActing, does: "act, then drop the connection without an answer", params: []param{on(opCreate)}},
 	{name: "drop_before", stage: beforeActing, does: "drop the connection without acting", params: []param{on(opCreate)}},
 	{name: "delay", stage: afterActing, does: "act, then answer late, in real time", params: []param{on(opCreate),
@@ -96,7 +103,7 @@ var specs = []spec{
 	{name: "bad_request", stage: beforeActing, does: "400 invalid_request_error", params: []param{on(opCreate)}},
 	{name: "not_found", stage: beforeActing, does: "404, although it is there", params: []param{on(opStatus)}},
 	{name: "server_error", stage: beforeActing, does: "an error of the server in the documented envelope", params: []param{on(anyOp), acted,
-		{name: "status", kind: isChoice, def: "500", does: "408, 409, 500 or 503", of: []string{"408", "409", "500", "503"}}}},
+		{name: "status", kind: isChoice, def: "500", does: "408, 409, 500, 503, 504 or 529", of: []string{"408", "409", "500", "503", "504", "529"}}}},
 	{name: "overloaded", stage: beforeActing, does: "503 server_is_overloaded", params: []param{on(anyOp), acted}},
 	{name: "error_text", stage: beforeActing, does: "500 with a text in the place of the error envelope", params: []param{on(anyOp), acted}},
 	{name: "bad_gateway", stage: beforeActing, does: "502 with an HTML page", params: []param{on(anyOp), acted}},

@@ -61,6 +61,7 @@ func (s *Server) routes() {
 	s.mux.Handle("POST "+pathAnalyze, s.operation(opAnalyze, s.analyze))
 	s.mux.Handle("POST "+pathToken, s.operation(opToken, s.grant))
 	s.mux.Handle("POST "+pathChat, s.operation(opChat, s.chat))
+	s.messageRoutes()
 	s.mux.HandleFunc("GET /_sandbox/books", s.serveBooks)
 	s.mux.HandleFunc("GET /_sandbox/accepted", s.serveAccepted)
 	s.mux.HandleFunc("GET /_sandbox/faults", s.serveFaults)
@@ -248,6 +249,8 @@ func (s *Server) faultError(w http.ResponseWriter, f Fault) *apiError {
 		return notFound("object")
 	case "create_file_missing":
 		return badRequest("", "input_file_id", cannotFindFile)
+	case "too_large", "spend_limit", "on_hold":
+		return badRequest("", "", "This fault is one of the other API.")
 	case "content_not_found":
 		return notFound("File object")
 	default: // server_error
@@ -276,7 +279,9 @@ func (s *Server) sendContent(w http.ResponseWriter, op string, c *content) {
 	if cut {
 		n = int64(float64(c.size) * f.fraction("at"))
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/octet-stream")
+	}
 	if !cut || !f.flag("clean") {
 		w.Header().Set("Content-Length", strconv.FormatInt(c.size, 10))
 	}

@@ -9,6 +9,13 @@ import (
 
 // list answers with a page of all, as the faults that are about lists have it.
 func (s *Server) list(c *call, op string, all []listed, limit int) (answer, error) {
+	body, err := page(all, c.URL.Query().Get("after"), s.disturb(c, op, all, limit))
+	return answer{body: body}, err
+}
+
+// disturb hides entries as the faults that are about lists have it, and returns
+// how many a page may have.
+func (s *Server) disturb(c *call, op string, all []listed, limit int) int {
 	if f, ok := s.faults.onAnswer("listing_lag", op); ok {
 		visible := c.now.Add(-time.Duration(f.number("seconds")) * time.Second)
 		hide(all, func(_ int, l listed) bool { return l.created.After(visible) })
@@ -23,8 +30,7 @@ func (s *Server) list(c *call, op string, all []listed, limit int) (answer, erro
 	if f, ok := s.faults.onAnswer("short_page", op); ok {
 		limit = int(min(int64(limit), max(f.number("entries"), 1)))
 	}
-	body, err := page(all, c.URL.Query().Get("after"), limit)
-	return answer{body: body}, err
+	return limit
 }
 
 func hide(all []listed, concerns func(i int, l listed) bool) {

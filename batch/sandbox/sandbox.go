@@ -77,10 +77,11 @@ type Server struct {
 
 	// mu guards the maps and seq. A job's own lock may be held while mu is
 	// taken, never the other way round.
-	mu    sync.Mutex
-	files map[string]*file
-	jobs  map[string]*job
-	seq   int64
+	mu       sync.Mutex
+	files    map[string]*file
+	jobs     map[string]*job
+	messages map[string]*messageBatch
+	seq      int64
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -112,7 +113,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		disk: d.disk, lock: d.lock, latencies: o.Latencies.orDefault(), keys: o.Keys, flavour: o.Flavour, log: o.Log,
-		files: map[string]*file{}, jobs: map[string]*job{},
+		files: map[string]*file{}, jobs: map[string]*job{}, messages: map[string]*messageBatch{},
 		requests: requestCount{n: map[string]int64{}},
 	}
 	if err := s.restore(o); err != nil {
@@ -124,7 +125,7 @@ func New(o Options) (*Server, error) {
 		return errors.Join(s.saveState(), s.faults.flush(s.disk), s.lock.Close())
 	})
 	s.routes()
-	s.log.Info().Int("files", len(s.files)).Int("jobs", len(s.jobs)).Msg("sandbox open")
+	s.log.Info().Int("files", len(s.files)).Int("jobs", len(s.jobs)+len(s.messages)).Msg("sandbox open")
 	return s, nil
 }
 
@@ -168,7 +169,7 @@ func (s *Server) restore(o Options) error {
 		st.Seed = drawSeed()
 	}
 	st.Epoch++
-	if err := errors.Join(s.restoreFiles(), s.restoreJobs(), s.faults.restore(s.disk)); err != nil {
+	if err := errors.Join(s.restoreFiles(), s.restoreJobs(), s.restoreMessages(), s.faults.restore(s.disk)); err != nil {
 		return err
 	}
 	if o.Faults != nil {
@@ -197,6 +198,9 @@ func (s *Server) newest() time.Time {
 	}
 	for _, j := range s.jobs {
 		t = later(t, j.Created)
+	}
+	for _, b := range s.messages {
+		t = later(t, b.Created)
 	}
 	return t
 }

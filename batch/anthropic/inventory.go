@@ -1,0 +1,168 @@
+package anthropic
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"rollcall/batch"
+)
+
+const (
+	jobsPage = 100
+	// maxListing bounds a page of a list, in bytes.
+	maxListing = 4 << 20
+	// maxEntries is the most that any list may give, for a server that does not
+	// obey the limit that it is asked for. The API itself gives up to 1,000.
+	maxEntries = 1_000
+)
+
+// listing is a page of the list of batches.
+type listing struct {
+	Data    entries `json:"data"`
+	HasMore flag    `json:"has_more"`
+	FirstID str     `json:"first_id"`
+	LastID  str     `json:"last_id"`
+}
+
+// entries are the elements of a page. What cannot be read is an error and never
+// left out: it would be taken for absent.
+type entries struct {
+	v   []batch.ListedJob
+	set bool
+}
+
+func (e *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindBeginArray {
+		return errShape
+	}
+	e.set = true
+	seen := map[string]bool{}
+	return eachElement(dec, func(i int) error {
+		var w obj[wireJob]
+		if i == maxEntries {
+			return errShape
+		}
+		if err := json.UnmarshalDecode(dec, &w); err != nil {
+			return err
+		}
+		l, err := listedJob(&w.v)
+		if err != nil || !w.set || seen[l.ID] {
+			return errShape
+		}
+		seen[l.ID] = true
+		e.v = append(e.v, l)
+		return nil
+	})
+}
+
+// listedJob needs the time of creation: with the number of requests it is all
+// that a list tells about whose a job may be.
+func listedJob(w *wireJob) (batch.ListedJob, error) {
+	job, err := jobOf(w)
+	if err != nil || !w.Created.set || !w.Counts.set {
+		return batch.ListedJob{}, errShape
+	}
+	return batch.ListedJob{Job: job, Created: w.Created.t}, nil
+}
+
+// next is the cursor behind a page, or "" at the end of the list.
+func (l *listing) next(after string) (string, error) {
+	n := len(l.Data.v)
+	switch {
+	case !l.Data.set, !l.HasMore.set, l.FirstID.odd, l.LastID.odd:
+		return "", errShape
+	case n == 0 && l.HasMore.v:
+		return "", errList
+	case n == 0:
+		return "", nil
+	}
+	first, last := l.Data.v[0].ID, l.Data.v[n-1].ID
+	if l.FirstID.set && l.FirstID.v != first || l.LastID.set && l.LastID.v != last || last == after {
+		return "", errList
+	}
+	if !l.HasMore.v {
+		return "", nil
+	}
+	return last, nil
+}
+
+// ListJobs gives a page of the workspace's jobs, those of everybody who uses it,
+// newest first. The API has no filter.
+func (c *Client) ListJobs(ctx context.Context, after string) (batch.JobPage, error) {
+	const op = "list jobs"
+	query := url.Values{"limit": {strconv.Itoa(jobsPage)}}
+	if after != "" {
+		if !safeID(after) {
+			return batch.JobPage{}, invalidID(op)
+		}
+		query.Set("after_id", after)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
+	defer cancel()
+	req := c.request(ctx, http.MethodGet, batches, nil)
+	req.URL.RawQuery = query.Encode()
+	resp, err := c.wire.Do(req, maxListing)
+	if err != nil {
+		return batch.JobPage{}, &batch.Error{Op: op, Kind: readFault(err), Cause: err}
+	}
+	defer resp.Body.Close()
+	a := c.meta(resp)
+	if a.status != http.StatusOK {
+		resp.Body = io.NopCloser(io.LimitReader(resp.Body, maxAnswer))
+		return batch.JobPage{}, c.read(resp).fault(op, readKind)
+	}
+	if a.err != nil {
+		return batch.JobPage{}, a.error(op, readFault(a.err), a.err)
+	}
+	var page listing
+	body := &tapped{r: resp.Body}
+	err = json.UnmarshalRead(body, &page)
+	switch {
+	case body.err != nil:
+		return batch.JobPage{}, a.error(op, readFault(body.err), body.err)
+	case err != nil: // it may quote the answer
+		return batch.JobPage{}, a.error(op, batch.BadAnswer, errShape)
+	}
+	next, err := page.next(after)
+	if err != nil {
+		return batch.JobPage{}, a.error(op, batch.BadAnswer, err)
+	}
+	return batch.JobPage{Jobs: page.Data.v, Next: next}, nil
+}
+
+// ListFiles gives nothing: there are no files.
+func (c *Client) ListFiles(context.Context, string) (batch.FilePage, error) {
+	return batch.FilePage{}, nil
+}
+
+// RequestID reads no more of the line than its custom_id, and keeps no more.
+func (c *Client) RequestID(line []byte) (customID string, ok bool) {
+	var w struct {
+		CustomID str `json:"custom_id"`
+	}
+	if json.Unmarshal(line, &w) != nil || !validCustomID(w.CustomID.v) {
+		return "", false
+	}
+	return w.CustomID.v, true
+}
+
+// tapped remembers why reading ended early: a decoder's error does not tell a
+// broken connection from broken JSON.
+type tapped struct {
+	r   io.Reader
+	err error
+}
+
+func (t *tapped) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if err != nil && err != io.EOF {
+		t.err = err
+	}
+	return n, err
+}

@@ -1,6 +1,7 @@
 package infrai
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -125,14 +126,18 @@ const pieceSize = 32 << 10
 
 func (j *joiner) piece(p []byte) error {
 	j.buf = j.buf[:0]
-	for _, c := range p {
-		if c != '\n' {
+	for len(p) > 0 {
+		n := bytes.IndexByte(p, '\n')
+		if n != 0 {
 			if j.feed {
 				j.buf = append(j.buf, ',')
 			}
 			j.feed, j.open = false, true
-			j.buf = append(j.buf, c)
-			continue
+			if n < 0 {
+				j.buf = append(j.buf, p...)
+				break
+			}
+			j.buf = append(j.buf, p[:n]...)
 		}
 		if !j.open { // an empty line
 			return errBodyLines
@@ -141,6 +146,7 @@ func (j *joiner) piece(p []byte) error {
 		if j.items++; j.items > maxItems {
 			return errTooMany
 		}
+		p = p[n+1:]
 	}
 	j.sum.Write(j.buf)
 	_, err := j.w.Write(j.buf)

@@ -74,7 +74,7 @@ func appendReport(dst []byte, text batch.Text) []byte {
 	s := strings.ToValidUTF8(text.Reveal(), "\uFFFD")
 	inner := make([]byte, 0, len(s)+len(s)/8+16)
 	inner = appendQuoted(append(inner, `{"report":`...), s)
-	return appendQuoted(dst, string(append(inner, '}')))
+	return appendQuoted(dst, append(inner, '}'))
 }
 
 func same(a, b *batch.Classifier) bool {
@@ -213,33 +213,42 @@ func quoted(s string) string { return string(appendQuoted(nil, s)) }
 // appendQuoted appends s, which is valid UTF-8, as a JSON string without a
 // control character and without U+2028 and U+2029, at which some readers of
 // lines break a line.
-func appendQuoted(dst []byte, s string) []byte {
+func appendQuoted[S string | []byte](dst []byte, s S) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	start := 0
-	for i, r := range s {
-		if r >= ' ' && r != '"' && r != '\\' && r != '\u2028' && r != '\u2029' {
+	for i := 0; i < len(s); i++ {
+		size := 1
+		switch c := s[i]; {
+		case c == separator[0] && i+2 < len(s) && s[i+1] == separator[1] && (s[i+2] == separator[2] || s[i+2] == separator[2]+1):
+			size = 3
+		case c >= ' ' && c != '"' && c != '\\':
 			continue
 		}
-		var escape []byte
-		switch {
-		case r == '"', r == '\\':
-			escape = []byte{'\\', byte(r)}
-		case r == '\n':
-			escape = []byte(`\n`)
-		case r == '\r':
-			escape = []byte(`\r`)
-		case r == '\t':
-			escape = []byte(`\t`)
-		case r == '\b':
-			escape = []byte(`\b`)
-		case r == '\f':
-			escape = []byte(`\f`)
+		dst = append(append(dst, s[start:i]...), '\\')
+		switch c := s[i]; c {
+		case '"', '\\':
+			dst = append(dst, c)
+		case '\n':
+			dst = append(dst, 'n')
+		case '\r':
+			dst = append(dst, 'r')
+		case '\t':
+			dst = append(dst, 't')
+		case '\b':
+			dst = append(dst, 'b')
+		case '\f':
+			dst = append(dst, 'f')
+		case separator[0]:
+			dst = append(dst, 'u', '2', '0', '2', s[i+2]-separator[2]+'8')
 		default:
-			escape = []byte{'\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15]}
+			dst = append(dst, 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
-		dst = append(append(dst, s[start:i]...), escape...)
-		start = i + utf8.RuneLen(r)
+		i += size - 1
+		start = i + 1
 	}
 	return append(append(dst, s[start:]...), '"')
 }
+
+// separator is U+2028; the last byte of U+2029 is one more.
+const separator = "\u2028"

@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // stage is where in the life of a request, a job or a line a fault acts.
 type stage int
 
@@ -76,7 +78,10 @@ var (
 	}
 )
 
-var specs = []spec{
+// specs are all faults: those of every API, and those of one alone.
+var specs = slices.Concat(commonSpecs, infraiSpecs)
+
+var commonSpecs = []spec{
 	{name: "drop_after", stage: afterActing, does: "act, then drop the connection without an answer", params: []param{on(opCreate)}},
 	{name: "drop_before", stage: beforeActing, does: "drop the connection without acting", params: []param{on(opCreate)}},
 	{name: "delay", stage: afterActing, does: "act, then answer late, in real time", params: []param{on(opCreate),

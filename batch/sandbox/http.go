@@ -56,6 +56,7 @@ func (s *Server) routes() {
 	} {
 		s.mux.Handle(pattern, s.operation(route.op, route.h))
 	}
+	s.infraiRoutes()
 	s.mux.HandleFunc("GET /_sandbox/books", s.serveBooks)
 	s.mux.HandleFunc("GET /_sandbox/accepted", s.serveAccepted)
 	s.mux.HandleFunc("GET /_sandbox/faults", s.serveFaults)

@@ -482,6 +482,9 @@ func TestEveryFaultIsTested(t *testing.T) {
 	for _, c := range itemFaults {
 		add(c.fault)
 	}
+	for _, c := range infraiFaults {
+		add(c.fault)
+	}
 	for _, name := range sandbox.FaultNames() {
 		if !tested[name] {
 			t.Errorf("fault %s has no test", name)

@@ -102,8 +102,8 @@ func TestF18NotDeclaredIdempotent(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.faults("drop_after:times=1")
-	if _, err := r.Create(t.Context(), r.creation("k1")); batch.KindOf(err) != batch.UnknownOutcome {
-		t.Fatal(err)
+	if _, err := r.Create(t.Context(), r.creation("k1")); batch.KindOf(err) != batch.UnknownOutcome || r.Jobs() != 1 {
+		t.Fatalf("%v, %d jobs", err, r.Jobs())
 	}
 	calls := r.Calls(batchtest.OpCreate)
 	_, err := r.Create(t.Context(), r.creation("k1"))

@@ -288,6 +288,7 @@ func TestDecodeResult(t *testing.T) {
 		`"content":"{}"|"content":{}`:                 batch.BadShape,
 		`"refusal":null|"refusal":"no"`:               batch.Refused,
 		`"refusal":null|"refusal":7`:                  batch.BadShape,
+		`"refusal":null}}|"refusal":null}},{}`:        batch.BadShape,
 		`"choices":[|"choices":[{},`:                  batch.BadShape,
 		`"response":{|"response":null,"answer":{`:     batch.BadShape,
 		`"outcome":"succeeded",|`:                     batch.BadShape,

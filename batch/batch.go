@@ -195,6 +195,11 @@ const (
 	Cancelled Outcome = "cancelled"
 	// NotRun: not run, for a reason that the adapter does not know.
 	NotRun Outcome = "not_run"
+	// Unapproved: served by a vendor that is not allowed, or by nobody knows
+	// whom. The text has been there already: the result is parked, never
+	// applied, and a person is told at once. Only a processor that passes texts
+	// on to others has it.
+	Unapproved Outcome = "unapproved"
 	// Unreadable: the line is not a result line.
 	Unreadable Outcome = "unreadable"
 )
@@ -206,6 +211,7 @@ type Result struct {
 	Code         string // the provider's error code, cleaned by SafeCode
 	Content      []byte // the model's answer, with Answered only
 	Model        string // the model that the provider says it used, cleaned by SafeName
+	Vendor       string // who served it, as a provider that passes texts on tells, cleaned by SafeName
 	InputTokens  int64
 	OutputTokens int64
 }

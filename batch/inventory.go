@@ -22,6 +22,9 @@ const (
 	// SettleByRepeat: the processor keeps no job, and a repeat does no harm
 	// within the same boundary.
 	SettleByRepeat Settlement = "repeat"
+	// SettleByOperator: nothing tells. Jobs are not listed, and a repeat may be
+	// another job; a person decides.
+	SettleByOperator Settlement = "operator"
 )
 
 // Inventory is a Provider that tells what the account holds. Every method may

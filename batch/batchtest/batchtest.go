@@ -176,6 +176,7 @@ type harness struct {
 	*testing.T
 	Subject
 	newSubject func(t *testing.T) Subject
+	keys       int // that creations have had: two creations are two submissions
 }
 
 // each runs a sub-check with a subject of its own.
@@ -245,7 +246,8 @@ func (h *harness) uploaded() string {
 // how the provider takes it.
 func (h *harness) creation() batch.Creation {
 	h.Helper()
-	c := batch.Creation{Metadata: map[string]string{"rc_job": "job-1"}, OutputExpiry: 72 * time.Hour}
+	h.keys++
+	c := batch.Creation{Key: fmt.Sprintf("key-%d", h.keys), Metadata: map[string]string{"rc_job": "job-1"}, OutputExpiry: 72 * time.Hour}
 	if h.isInline() {
 		in := input(h.body())
 		c.Body = &in

@@ -41,7 +41,7 @@ func settlement(h *harness) {
 		if _, ok := h.Provider.(batch.Inventory); !ok {
 			h.Errorf("settled by %s without an inventory", s)
 		}
-	case batch.SettleByKey, batch.SettleByRepeat:
+	case batch.SettleByKey, batch.SettleByRepeat, batch.SettleByOperator:
 	default:
 		h.Errorf("settled by %q", s)
 	}

@@ -129,13 +129,13 @@ func wrongLengths(body []byte) map[string]batch.Input {
 		}
 	}
 	all := map[string]batch.Input{
-		"short":    {Size: int64(len(body)) + 1, Write: writes(body)},
-		"long":     {Size: int64(len(body)) - 1, Write: writes(body)},
-		"too much": {Size: int64(len(body)), Write: writes(body, []byte("\n"))},
-		"deaf":     {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body); w.Write([]byte("\n")); return nil }},
-		"empty":    {Size: int64(len(body)), Write: writes()},
-		"broken":   {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body[:9]); return errSource }},
-		"late":     {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body); return errSource }},
+		"short":   {Size: int64(len(body)) + 1, Write: writes(body)},
+		"long":    {Size: int64(len(body)) - 1, Write: writes(body)},
+		"surplus": {Size: int64(len(body)), Write: writes(body, []byte("\n"))},
+		"deaf":    {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body); w.Write([]byte("\n")); return nil }},
+		"empty":   {Size: int64(len(body)), Write: writes()},
+		"broken":  {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body[:9]); return errSource }},
+		"late":    {Size: int64(len(body)), Write: func(w io.Writer) error { w.Write(body); return errSource }},
 	}
 	for name, in := range all {
 		in.Name = "rc-ledger-job-1.jsonl"

@@ -375,7 +375,7 @@ func TestEveryFaultHasARule(t *testing.T) {
 	add("grade_missing grade_absent grade_unknown grade_twice grades_shuffled category_unknown blocklist_halted")
 	others := sandbox.MessageFaultNames() // of another API
 	for _, name := range sandbox.FaultNames() {
-		if !have[name] && !slices.Contains(others, name) {
+		if !have[name] && !slices.Contains(others, name) && !strings.HasPrefix(name, "infrai_") {
 			t.Errorf("no rule says what the client makes of %s", name)
 		}
 	}

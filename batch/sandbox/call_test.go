@@ -17,8 +17,8 @@ const (
 	chatPath    = "/v1/chat/completions"
 )
 
-// ask posts a body and gives the whole answer. header holds names and values.
-func (r *rig) ask(path, contentType, body string, header ...string) (status int, answer string) {
+// posted posts a body and gives the whole answer. header holds names and values.
+func (r *rig) posted(path, contentType, body string, header ...string) (status int, answer string) {
 	r.Helper()
 	req, err := http.NewRequest("POST", r.url+path, strings.NewReader(body))
 	if err != nil {
@@ -42,12 +42,12 @@ func (r *rig) ask(path, contentType, body string, header ...string) (status int,
 
 func (r *rig) analyze(body string) (int, string) {
 	r.Helper()
-	return r.ask(analyzePath, "application/json", body, "Ocp-Apim-Subscription-Key", r.key)
+	return r.posted(analyzePath, "application/json", body, "Ocp-Apim-Subscription-Key", r.key)
 }
 
 func (r *rig) chat(body string) (int, string) {
 	r.Helper()
-	return r.ask(chatPath, "application/json", body, "Authorization", "Bearer "+r.key)
+	return r.posted(chatPath, "application/json", body, "Authorization", "Bearer "+r.key)
 }
 
 // grant asks for a token; change is pairs of fields and other values for them.
@@ -59,7 +59,7 @@ func (r *rig) grant(change ...string) (int, string) {
 	for i := 0; i+1 < len(change); i += 2 {
 		form.Set(change[i], change[i+1])
 	}
-	return r.ask(tokenPath, "application/x-www-form-urlencoded", form.Encode())
+	return r.posted(tokenPath, "application/x-www-form-urlencoded", form.Encode())
 }
 
 const (
@@ -155,7 +155,7 @@ func TestAnalyze(t *testing.T) {
 	for path, want := range map[string]int{
 		"/contentsafety/text:analyze": 400, "/contentsafety/text:analyze?api-version=2031-01-01": 404, analyzePath: 200, "/contentsafety/jobs/1": 404,
 	} {
-		if status, body := r.ask(path, "application/json", rudeText, "Ocp-Apim-Subscription-Key", r.key); status != want {
+		if status, body := r.posted(path, "application/json", rudeText, "Ocp-Apim-Subscription-Key", r.key); status != want {
 			t.Errorf("%s: HTTP %d %s", path, status, body)
 		}
 	}
@@ -166,7 +166,7 @@ func TestAnalyzeKeys(t *testing.T) {
 	r := newRig(t, func(o *sandbox.Options) { o.Keys = map[string]string{"key-a": "proj-a"} })
 	try := func(want int, header ...string) {
 		t.Helper()
-		if status, body := r.ask(analyzePath, "application/json", rudeText, header...); status != want {
+		if status, body := r.posted(analyzePath, "application/json", rudeText, header...); status != want {
 			t.Errorf("%v: HTTP %d %s", header, status, body)
 		}
 	}
@@ -222,12 +222,12 @@ func TestChat(t *testing.T) {
 			t.Errorf("%.80s: HTTP %d %s", c.body, status, body)
 		}
 	}
-	if status, body := r.ask(chatPath, "application/json", rudePost); status != 200 {
+	if status, body := r.posted(chatPath, "application/json", rudePost); status != 200 {
 		t.Errorf("without a key: HTTP %d %s", status, body)
 	}
 	keyed := newRig(t, func(o *sandbox.Options) { o.Keys = map[string]string{"key-a": "proj-a"} })
 	for key, want := range map[string]int{"key-a": 200, "key-b": 401, "": 401} {
-		if status, _ := keyed.ask(chatPath, "application/json", rudePost, "Authorization", "Bearer "+key); status != want {
+		if status, _ := keyed.posted(chatPath, "application/json", rudePost, "Authorization", "Bearer "+key); status != want {
 			t.Errorf("key %q: HTTP %d", key, status)
 		}
 	}

@@ -508,6 +508,9 @@ func TestEveryFaultIsTested(t *testing.T) {
 		add(c.fault)
 	}
 	tested["other_workspace"], tested["live_counts"], tested["no_last_feed"] = true, true, true
+	for _, c := range infraiFaults {
+		add(c.fault)
+	}
 	for _, name := range sandbox.FaultNames() {
 		if !tested[name] {
 			t.Errorf("fault %s has no test", name)

@@ -85,8 +85,8 @@ var (
 	}
 )
 
-// specs are all faults: those of both APIs, and those of the second alone.
-var specs = slices.Concat(commonSpecs, messageSpecs)
+// specs are all faults: those of every API, and those of one alone.
+var specs = slices.Concat(commonSpecs, messageSpecs, infraiSpecs)
 
 var commonSpecs = []spec{
 	{name: "drop_after", stage: afterActing, does: "act, then drop the connection without an answer", params: []param{on(opCreate)}},

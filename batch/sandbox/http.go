@@ -62,6 +62,7 @@ func (s *Server) routes() {
 	s.mux.Handle("POST "+pathToken, s.operation(opToken, s.grant))
 	s.mux.Handle("POST "+pathChat, s.operation(opChat, s.chat))
 	s.messageRoutes()
+	s.infraiRoutes()
 	s.mux.HandleFunc("GET /_sandbox/books", s.serveBooks)
 	s.mux.HandleFunc("GET /_sandbox/accepted", s.serveAccepted)
 	s.mux.HandleFunc("GET /_sandbox/faults", s.serveFaults)

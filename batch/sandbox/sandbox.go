@@ -13,6 +13,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/rs/zerolog"
+
+	"rollcall/batch/infrai"
 )
 
 // Options says how a sandbox behaves. Only Dir is required.
@@ -35,6 +37,8 @@ type Options struct {
 	Flavour Flavour
 	// Faults are set at the start. nil keeps those that are in Dir.
 	Faults []Fault
+	// Infrai is what that API is served by; nil serves what is documented of it.
+	Infrai *infrai.Pin
 	// Log receives ids and counts.
 	Log zerolog.Logger
 }
@@ -67,6 +71,7 @@ type Server struct {
 	keys      map[string]string
 	flavour   Flavour
 	faults    faultSet
+	infrai    infraiBox
 	requests  requestCount
 	grants    grants
 	log       zerolog.Logger
@@ -116,7 +121,7 @@ func New(o Options) (*Server, error) {
 		files: map[string]*file{}, jobs: map[string]*job{}, messages: map[string]*messageBatch{},
 		requests: requestCount{n: map[string]int64{}},
 	}
-	if err := s.restore(o); err != nil {
+	if err := errors.Join(s.restore(o), s.openInfrai(o.Infrai)); err != nil {
 		return nil, errors.Join(err, s.lock.Close())
 	}
 	s.closing, s.close = context.WithCancel(context.Background())

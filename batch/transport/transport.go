@@ -118,10 +118,13 @@ func (c *Client) Do(req *http.Request, maxBody int64) (*http.Response, error) {
 	if req.Method == http.MethodGet {
 		rt = c.reads
 	}
-	// With GetBody or an Idempotency-Key net/http takes a request for
-	// replayable and may send it twice without a word.
+	// With GetBody net/http takes a request for replayable and may send it twice
+	// without a word; with an Idempotency-Key likewise, unless it has a body that
+	// cannot be had again.
 	req.GetBody = nil
-	req.Header.Del("Idempotency-Key")
+	if req.Body == nil || req.Body == http.NoBody {
+		req.Header.Del("Idempotency-Key")
+	}
 	req.Header.Del("X-Idempotency-Key")
 
 	var connected atomic.Bool

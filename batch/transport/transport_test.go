@@ -345,3 +345,24 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("host %q, or a proxy, or writes that share connections", c.Host())
 	}
 }
+
+// The key of a request with a body arrives; without a body net/http would take
+// the key for leave to send it twice, and it goes.
+func TestIdempotencyKey(t *testing.T) {
+	var got string
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Idempotency-Key") }))
+	t.Cleanup(srv.Close)
+	c, _ := newClient(t, srv, nil)
+	for want, body := range map[string]io.Reader{"k1": strings.NewReader("body"), "": nil} {
+		req := request(t, http.MethodPost, srv.URL, body)
+		req.Header.Set("Idempotency-Key", "k1")
+		resp, err := c.Do(req, 1<<10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got != want {
+			t.Errorf("key %q, want %q", got, want)
+		}
+	}
+}

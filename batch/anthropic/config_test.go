@@ -23,7 +23,7 @@ func TestConfig(t *testing.T) {
 		"fingerprint key":       func(c *anthropic.Config) { c.FingerprintKey = []byte("short") },
 		"not a URL":             func(c *anthropic.Config) { c.BaseURL = "http://[" + testKey },
 		"host and path only":    func(c *anthropic.Config) { c.BaseURL = "https://" + testKey + "@api.anthropic.com" },
-		"loopback sandbox only": func(c *anthropic.Config) { c.BaseURL, c.AllowLoopback = "http://api.anthropic.com", false },
+		"plain http is permitted": func(c *anthropic.Config) { c.BaseURL, c.AllowLoopback = "http://api.anthropic.com", false },
 		"authorities":           func(c *anthropic.Config) { c.CAFile = t.TempDir() + "/none" },
 	} {
 		_, err := anthropic.New(config("http://127.0.0.1:1", change))

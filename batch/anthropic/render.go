@@ -36,6 +36,9 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 	if !validCustomID(customID) {
 		return dst, &batch.Error{Op: "render", Kind: batch.Rejected, Code: codeInvalidCustomID}
 	}
+	if cl.Echo { // without its token in the line every answer would count as crossed
+		return dst, &batch.Error{Op: "render", Kind: batch.Rejected, Code: "no_echo"}
+	}
 	f, err := c.frameOf(cl)
 	if err != nil {
 		return dst, err

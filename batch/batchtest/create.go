@@ -42,7 +42,7 @@ func appendRequest(h *harness) {
 		first := render()
 		// Another classifier in between must not show.
 		other := *h.question()
-		other.Model += "-2"
+		other.Instructions += " Take your time."
 		if _, err := h.Provider.AppendRequest(nil, &other, items[1], batch.NewText("x")); err != nil {
 			h.Fatal(err)
 		}

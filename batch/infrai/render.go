@@ -45,6 +45,9 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 	if !validToken(customID) {
 		return dst, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidCustomID}
 	}
+	if cl.Echo { // without its token in the line every answer would count as crossed
+		return dst, &batch.Error{Op: op, Kind: batch.Rejected, Code: "no_echo"}
+	}
 	f := c.frame.Load()
 	if f == nil || !same(&f.of, cl) {
 		built, code := c.newFrame(cl)

@@ -12,19 +12,19 @@ import (
 
 func TestConfig(t *testing.T) {
 	for want, change := range map[string]func(*anthropic.Config){
-		"name is missing":       func(c *anthropic.Config) { c.Name = "" },
-		"API key":               func(c *anthropic.Config) { c.APIKey = func() string { return "a key" } },
-		"the API key":           func(c *anthropic.Config) { c.APIKey = nil },
-		"workspace":             func(c *anthropic.Config) { c.Workspace = "wrkspc 1" },
-		"version":               func(c *anthropic.Config) { c.Version = "latest" },
-		"version: want a date":  func(c *anthropic.Config) { c.Version = "2026-10-32" },
-		"auth":                  func(c *anthropic.Config) { c.Auth = "basic" },
-		"output":                func(c *anthropic.Config) { c.Output = "text" },
-		"fingerprint key":       func(c *anthropic.Config) { c.FingerprintKey = []byte("short") },
-		"not a URL":             func(c *anthropic.Config) { c.BaseURL = "http://[" + testKey },
-		"host and path only":    func(c *anthropic.Config) { c.BaseURL = "https://" + testKey + "@api.anthropic.com" },
+		"name is missing":         func(c *anthropic.Config) { c.Name = "" },
+		"API key":                 func(c *anthropic.Config) { c.APIKey = func() string { return "a key" } },
+		"the API key":             func(c *anthropic.Config) { c.APIKey = nil },
+		"workspace":               func(c *anthropic.Config) { c.Workspace = "wrkspc 1" },
+		"version":                 func(c *anthropic.Config) { c.Version = "latest" },
+		"version: want a date":    func(c *anthropic.Config) { c.Version = "2026-10-32" },
+		"auth":                    func(c *anthropic.Config) { c.Auth = "basic" },
+		"output":                  func(c *anthropic.Config) { c.Output = "text" },
+		"fingerprint key":         func(c *anthropic.Config) { c.FingerprintKey = []byte("short") },
+		"not a URL":               func(c *anthropic.Config) { c.BaseURL = "http://[" + testKey },
+		"host and path only":      func(c *anthropic.Config) { c.BaseURL = "https://" + testKey + "@api.anthropic.com" },
 		"plain http is permitted": func(c *anthropic.Config) { c.BaseURL, c.AllowLoopback = "http://api.anthropic.com", false },
-		"authorities":           func(c *anthropic.Config) { c.CAFile = t.TempDir() + "/none" },
+		"authorities":             func(c *anthropic.Config) { c.CAFile = t.TempDir() + "/none" },
 	} {
 		_, err := anthropic.New(config("http://127.0.0.1:1", change))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "anthropic: ") || strings.Contains(err.Error(), testKey) {

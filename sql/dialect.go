@@ -283,6 +283,13 @@ func isCollision(err error) bool {
 	return errors.As(err, &pe) && (pe.Code == "40P01" || pe.Code == "40001")
 }
 
+// isBusy says whether SQLite refused something only because another connection
+// was at the file.
+func isBusy(err error) bool {
+	var se *sqlite.Error
+	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
 // isUnique says whether a unique key refused the statement.
 func isUnique(err error) bool {
 	var pe *pq.Error

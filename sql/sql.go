@@ -125,10 +125,27 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	ctx, cancel := s.ro.bound(ctx)
 	defer cancel()
-	if err := s.db.PingContext(ctx); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return nil, errors.Join(s.explain(fmt.Errorf("connect to %s: %w", loc.name, scrub(err))), s.Close())
 	}
 	return s, nil
+}
+
+// reach opens the first connection. Of several processes that open a new SQLite
+// file at once, one turns its journal to WAL, for which SQLite lets no other wait.
+func (s *Store) reach(ctx context.Context) error {
+	const most, pause = 10 * time.Second, 20 * time.Millisecond
+	for until := time.Now().Add(most); ; {
+		err := s.db.PingContext(ctx)
+		if !isBusy(err) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // Close closes the connections. It may be called twice.

@@ -87,6 +87,7 @@ func (c *client) Upload(ctx context.Context, in batch.Input) (string, error) {
 	if err := c.refusal("upload"); err != nil {
 		return "", err
 	}
+	c.p.w.oracle.handedOver(in.Name)
 	id, err := c.Provider.Upload(context.WithoutCancel(ctx), in)
 	if err != nil || failed != nil {
 		return "", cmp.Or(err, failed)

@@ -30,8 +30,9 @@ var mutants = []mutant{
 		`WHERE w.stage = 'pending'`, `WHERE w.stage <> 'pending' OR w.stage = 'pending'`}},
 	{"sent again without a look", "reconcile/resolve.go", []string{
 		`	switch s := v.account.Capabilities().Settlement; {`, `	switch s := batch.SettleByRepeat; {`}},
-	{"absent, by a list that lags", "reconcile/resolve.go", []string{
+	{"absent, by one list", "reconcile/resolve.go", []string{
 		`	case !v.list.reaches(v.reach(s), v.known):`, `	case false:`,
+		`	case s.FencedAt.IsZero():`, `	case false:`,
 		`	return s.Looks >= 1 && !v.now.Before(s.SendBy.Add(v.r.Settings.AbsentAfter))`, `	return true`}},
 	{"marked before it is written", "sql/apply.go", []string{
 		"	var chunk reconcile.AppliedChunk\n	err := s.write(", "	var chunk reconcile.AppliedChunk\n	later := func() error { return nil }\n	err := s.write(",
@@ -54,10 +55,10 @@ var mutants = []mutant{
 		`	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{`, `	_, _ = account.Create(ctx, batch.Creation{FileID: "none", Key: id, Metadata: ledger.metadata(Submission{ID: id, JobID: job.ID})})
 	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{`}},
 	{"an intent of unknown commit is one", "sql/sql.go", []string{
-		`	unknown := fmt.Errorf("%s: %w: %w", name, reconcile.ErrUnknownCommit, scrub(commitErr))`, `	if name == "commit intent" {
-		return nil
-	}
-	unknown := fmt.Errorf("%s: %w: %w", name, reconcile.ErrUnknownCommit, scrub(commitErr))`}},
+		`		if err := s.readBack(ctx, name, token, err); err != nil {`, `		if name == "commit intent" {
+			return nil
+		}
+		if err := s.readBack(ctx, name, token, err); err != nil {`}},
 	{"an unknown outcome is a refusal", "reconcile/submit.go", []string{
 		`		return fmt.Errorf("submission %s: %s: %w", s.sub.ID, evidenceOf(err), errUncertain)
 	}`, `		return s.refuse(ctx, err)

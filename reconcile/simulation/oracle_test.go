@@ -198,6 +198,17 @@ func (o *oracle) cut(fileID string) {
 	}
 }
 
+// handedOver judges a file of texts that the processor gets.
+func (o *oracle) handedOver(name string) {
+	part := strings.Split(strings.TrimSuffix(name, ".jsonl"), "_")
+	if len(part) != 4 || part[2] == "probe" || o.wentBack {
+		return
+	}
+	if o.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1", part[3]) == 0 {
+		o.breach("texts are handed over under submission %s, and no intent of it is committed", part[3])
+	}
+}
+
 // jobMade judges a job that the processor has just accepted.
 func (o *oracle) jobMade(c batch.Creation) {
 	all := o.w.fake.Jobs()

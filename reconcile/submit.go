@@ -154,9 +154,10 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	if err := s.handOver(ctx); err != nil {
 		return false, err
 	}
-	// The body's MAC, and the file's id if it is one, are committed and no job was asked for. If the process dies
-	// here, the submission is open and must be resolved before anything is sent:
-	// the ledger cannot tell this from a create that was cut.
+	// The body's MAC, and the file's id if it is one, are committed, and no job was
+	// asked for. If the process dies here, the submission is open and must be
+	// resolved before anything is sent: the ledger cannot tell this from a create
+	// that was cut.
 	r.step(crashpoint.SubmitFileNoted)
 	if err := s.create(ctx); err != nil {
 		return false, err
@@ -322,8 +323,7 @@ func (s *sending) create(ctx context.Context) error {
 	if err != nil {
 		// A body that was not written to its end made no job, if the adapter says so.
 		if ours := fault(); ours != nil && batch.KindOf(err) != batch.UnknownOutcome {
-			err = ours
-			return s.refuse(ctx, err)
+			return s.refuse(ctx, ours)
 		}
 		return s.refuseOrLeave(ctx, err)
 	}

@@ -229,23 +229,6 @@ func readFault(err error) batch.Kind {
 	return batch.Temporary
 }
 
-// safeID is true for an id that may stand in a path: letters, digits, and
-// . _ - after the first. Anthropic says that the form of its ids may change.
-func safeID(id string) bool {
-	if id == "" || len(id) > 128 {
-		return false
-	}
-	for i, c := range []byte(id) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case i > 0 && (c == '.' || c == '_' || c == '-'):
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 func invalidID(op string) error {
 	return &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
-	"strings"
 	"time"
 
 	"rollcall/batch/transport"
@@ -85,9 +83,9 @@ const (
 // New checks cfg and returns a Client. It makes no call.
 func New(cfg Config) (*Client, error) {
 	cfg.setDefaults()
-	base, err := parseBase(cfg.BaseURL)
+	base, err := transport.ParseBase(cfg.BaseURL)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("anthropic: %w", err)
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -134,9 +132,9 @@ func (cfg *Config) check() error {
 	switch {
 	case cfg.Name == "":
 		return errors.New("anthropic: name is missing")
-	case cfg.APIKey == nil || !headerSafe(cfg.APIKey()):
+	case cfg.APIKey == nil || !transport.HeaderSafe(cfg.APIKey()):
 		return errors.New("anthropic: the API key is missing or holds white space or other odd characters")
-	case cfg.Workspace != "" && !headerSafe(cfg.Workspace):
+	case cfg.Workspace != "" && !transport.HeaderSafe(cfg.Workspace):
 		return errors.New("anthropic: the workspace is an id without white space")
 	case err != nil:
 		return errors.New("anthropic: version: want a date such as " + DefaultVersion)
@@ -153,27 +151,3 @@ func (cfg *Config) check() error {
 // takesTemperature says whether the version permits it. Versions are dates, and
 // New has checked that this one is.
 func (cfg *Config) takesTemperature() bool { return cfg.Version < VersionWithoutSampling }
-
-func parseBase(s string) (*url.URL, error) {
-	// The URL itself stays out of the errors: people put keys into URLs.
-	base, err := url.Parse(s)
-	if err != nil {
-		return nil, errors.New("anthropic: base URL: not a URL")
-	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" || base.Opaque != "" || base.Host == "" {
-		return nil, errors.New("anthropic: base URL: want scheme, host and path only")
-	}
-	base.Host = strings.ToLower(base.Host) // it is part of the fingerprint
-	base.Path = strings.TrimRight(base.Path, "/")
-	return base, nil
-}
-
-// headerSafe is true for a non-empty value of visible ASCII.
-func headerSafe(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return s != ""
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 const (
@@ -98,7 +99,7 @@ func (c *Client) ListJobs(ctx context.Context, after string) (batch.JobPage, err
 	const op = "list jobs"
 	query := url.Values{"limit": {strconv.Itoa(jobsPage)}}
 	if after != "" {
-		if !safeID(after) {
+		if !transport.PathSafe(after) {
 			return batch.JobPage{}, invalidID(op)
 		}
 		query.Set("after_id", after)

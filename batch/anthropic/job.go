@@ -73,7 +73,7 @@ func broken(op string, writeErr error) error {
 // Status looks the job up.
 func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 	const op = "status"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return batch.Job{}, invalidID(op)
 	}
 	a, err := c.ask(ctx, op, http.MethodGet, batches+"/"+jobID)
@@ -91,7 +91,7 @@ func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 // is not documented, so a refusal is compared with what a look-up tells.
 func (c *Client) Cancel(ctx context.Context, jobID string) error {
 	const op = "cancel"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return invalidID(op)
 	}
 	a, err := c.ask(ctx, op, http.MethodPost, batches+"/"+jobID+"/cancel")
@@ -128,7 +128,7 @@ func (c *Client) endsAnyway(ctx context.Context, jobID string, refusal error) er
 // copies of the provider's own go at once is not documented.
 func (c *Client) DeleteJob(ctx context.Context, jobID string) error {
 	const op = "delete job"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return invalidID(op)
 	}
 	a, err := c.ask(ctx, op, http.MethodDelete, batches+"/"+jobID)
@@ -159,7 +159,7 @@ func (c *Client) goneIndeed(ctx context.Context, jobID string) error {
 // not followed, and of a longer answer its first 1 MiB.
 func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, error) {
 	const op = "inspect"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return batch.Inspection{}, invalidID(op)
 	}
 	a, err := c.call(ctx, http.MethodGet, batches+"/"+jobID)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 // Download opens the results of a job, whose id is that of its result file. The
@@ -17,7 +18,7 @@ import (
 // says at times about a job that is there.
 func (c *Client) Download(ctx context.Context, fileID string) (io.ReadCloser, int64, error) {
 	const op = "download"
-	if !safeID(fileID) {
+	if !transport.PathSafe(fileID) {
 		return nil, 0, invalidID(op)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 // wireJob is a message batch.
@@ -72,7 +73,7 @@ func parseJob(body []byte) (batch.Job, error) {
 // The list of results is there for a job that ended without success too. That
 // they have been archived shows when they are asked for.
 func jobOf(w *wireJob) (batch.Job, error) {
-	if !safeID(w.ID.v) || w.Type.v != "message_batch" || w.Status.v == "" {
+	if !transport.PathSafe(w.ID.v) || w.Type.v != "message_batch" || w.Status.v == "" {
 		return batch.Job{}, errShape
 	}
 	job := batch.Job{ID: w.ID.v, Status: batch.SafeCode(w.Status.v), Phase: batch.PhaseRunning, Counts: counts(&w.Counts.v), Expires: w.Expires.t}

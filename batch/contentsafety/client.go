@@ -17,6 +17,7 @@ import (
 
 	"rollcall/batch"
 	"rollcall/batch/post"
+	"rollcall/batch/transport"
 )
 
 // The categories, as the API spells them in answers and a classifier in its
@@ -199,7 +200,7 @@ func (c *Client) authorize(ctx context.Context, op string) (http.Header, *token,
 		return http.Header{"Authorization": {"Bearer " + tok.value}}, tok, nil
 	}
 	key := c.cfg.Key()
-	if !post.HeaderSafe(key) {
+	if !transport.HeaderSafe(key) {
 		return nil, nil, &batch.Error{Op: op, Kind: batch.Denied, Code: CodeNoKey}
 	}
 	return http.Header{"Ocp-Apim-Subscription-Key": {key}}, nil, nil

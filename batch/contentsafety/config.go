@@ -122,7 +122,7 @@ func (cfg *Config) check() error {
 		return fmt.Errorf("the fingerprint key is shorter than %d bytes", post.MinFingerprintKey)
 	case (cfg.Key == nil) == (cfg.Entra == nil):
 		return errors.New("give either a key or an Entra application")
-	case cfg.Key != nil && !post.HeaderSafe(cfg.Key()):
+	case cfg.Key != nil && !transport.HeaderSafe(cfg.Key()):
 		return errors.New("the key is missing or holds white space or other odd characters")
 	case cfg.Entra != nil:
 		return cfg.Entra.check()
@@ -134,7 +134,7 @@ func (e *Entra) check() error {
 	switch {
 	case !tenantPattern.MatchString(e.Tenant):
 		return errors.New("the tenant must be an id or a domain")
-	case !post.HeaderSafe(e.ClientID):
+	case !transport.HeaderSafe(e.ClientID):
 		return errors.New("the client id is missing or holds white space or other odd characters")
 	case e.Secret == nil || e.Secret() == "":
 		return errors.New("the client secret is missing")

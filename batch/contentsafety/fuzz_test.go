@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"rollcall/batch"
-	"rollcall/batch/post"
+	"rollcall/batch/transport"
 )
 
 // hostile are forms that readers of JSON fall over, put in the place of a value.
@@ -96,7 +96,7 @@ func FuzzReadToken(f *testing.F) {
 		if !ok {
 			return
 		}
-		if !post.HeaderSafe(tok.value) || len(tok.value) > maxToken {
+		if !transport.HeaderSafe(tok.value) || len(tok.value) > maxToken {
 			t.Error("a token that cannot stand in a header")
 		}
 		if !tok.renew.After(asked) || !tok.renew.Before(tok.end) || tok.end.Sub(asked) > maxLife {

@@ -14,6 +14,7 @@ import (
 
 	"rollcall/batch"
 	"rollcall/batch/post"
+	"rollcall/batch/transport"
 )
 
 const (
@@ -174,7 +175,7 @@ func readToken(body []byte, asked time.Time) (*token, bool) {
 		n, err := strconv.ParseInt(text, 10, 32)
 		seconds, ok = n, err == nil
 	}
-	if !ok || seconds <= 0 || !strings.EqualFold(kind, "Bearer") || !post.HeaderSafe(value) || len(value) > maxToken {
+	if !ok || seconds <= 0 || !strings.EqualFold(kind, "Bearer") || !transport.HeaderSafe(value) || len(value) > maxToken {
 		return nil, false
 	}
 	life := time.Duration(min(seconds, int64(maxLife/time.Second))) * time.Second

@@ -120,7 +120,7 @@ func (c *Client) DeleteFile(context.Context, string) error {
 // known: no end is inferred from counts, or from time.
 func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 	const op = "status"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	a, err := c.get(ctx, at(c.contract.StatusRoute, jobID))
@@ -147,7 +147,7 @@ func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 // not followed, and of a longer answer its first 1 MiB.
 func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, error) {
 	const op = "inspect"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return batch.Inspection{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	a, err := c.get(ctx, at(c.contract.StatusRoute, jobID))
@@ -206,12 +206,6 @@ func (c *Client) get(ctx context.Context, path string) (*answer, error) {
 	}
 	defer resp.Body.Close()
 	return c.read(resp), nil
-}
-
-// safeID is true for an id that may stand in a path: letters, digits, and
-// . _ - after the first.
-func safeID(id string) bool {
-	return id != "" && len(id) <= 128 && id[0] != '.' && id[0] != '_' && id[0] != '-' && plainToken(id, "._-")
 }
 
 // validToken: what may be an idempotency key or a custom id, as far as the

@@ -112,17 +112,17 @@ func (cfg *Config) check() error {
 	switch {
 	case cfg.Name == "":
 		return errors.New("infrai: name is missing")
-	case cfg.APIKey == nil || !headerSafe(cfg.APIKey()):
+	case cfg.APIKey == nil || !transport.HeaderSafe(cfg.APIKey()):
 		return errors.New("infrai: the API key is missing or holds white space or other odd characters, such as a line feed at its end")
 	case len(cfg.FingerprintKey) < minFingerprintKey:
 		return fmt.Errorf("infrai: the fingerprint key is shorter than %d bytes", minFingerprintKey)
-	case cfg.Project != "" && !headerSafe(cfg.Project):
+	case cfg.Project != "" && !transport.HeaderSafe(cfg.Project):
 		return errors.New("infrai: project is a name without white space")
 	case strings.EqualFold(cfg.Region, "auto"):
 		return errors.New("infrai: region auto lets the provider choose a country: name the region that the account was made for")
 	}
 	for _, v := range cfg.Vendors {
-		if !headerSafe(v) || v == "*" || strings.EqualFold(v, "auto") || batch.SafeName(v) != v {
+		if !transport.HeaderSafe(v) || v == "*" || strings.EqualFold(v, "auto") || batch.SafeName(v) != v {
 			return errors.New("infrai: vendors are names as the provider gives them, each in full; auto and * are none")
 		}
 	}
@@ -136,32 +136,19 @@ func (cfg *Config) check() error {
 }
 
 func parseBase(s string) (*url.URL, error) {
-	// The URL itself stays out of the errors: people put keys into URLs.
-	base, err := url.Parse(s)
+	base, err := transport.ParseBase(s)
 	if err != nil {
-		return nil, errors.New("infrai: base URL: not a URL")
+		return nil, fmt.Errorf("infrai: %w", err)
 	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" || base.Opaque != "" || base.Host == "" || strings.Trim(base.Path, "/") != "" {
+	if base.Path != "" {
 		return nil, errors.New("infrai: base URL: want scheme and host only; the paths are in the pin")
 	}
-	base.Host = strings.ToLower(base.Host) // it is part of the fingerprint
-	base.Path = ""
 	return base, nil
-}
-
-// headerSafe is true for a non-empty value of visible ASCII.
-func headerSafe(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // explicitModel is false for what lets the provider choose a model, and so a
 // vendor and a country.
 func explicitModel(model string) bool {
 	name := model[strings.LastIndexAny(model, "/:")+1:]
-	return headerSafe(model) && name != "" && !strings.EqualFold(name, "auto")
+	return transport.HeaderSafe(model) && name != "" && !strings.EqualFold(name, "auto")
 }

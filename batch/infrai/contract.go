@@ -3,6 +3,7 @@ package infrai
 import (
 	"errors"
 	"fmt"
+	"rollcall/batch/transport"
 	"slices"
 	"strings"
 
@@ -274,7 +275,7 @@ func validRoute(route string, withID bool) bool {
 	for part := range strings.SplitSeq(rest, "/") {
 		if part == "{id}" {
 			ids++
-		} else if !safeID(part) {
+		} else if !transport.PathSafe(part) {
 			return false
 		}
 	}

@@ -149,7 +149,7 @@ func (c *Client) created(op string, a *answer, err error, src *source) (batch.Jo
 	}
 	id, _ := lookup(e.data, "batch_id").(string)
 	state, _ := lookup(e.data, "state").(string)
-	if !safeID(id) || state == "" {
+	if !transport.PathSafe(id) || state == "" {
 		return batch.Job{}, a.error(op, batch.UnknownOutcome, errShape)
 	}
 	if total, ok := lookup(e.data, "total_count").(float64); !ok || total != float64(src.items) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 // The formats of the two files. A reading becomes a pin when the documents that
@@ -162,7 +163,7 @@ func newDocument(raw []byte) (Document, error) {
 	if id == "" {
 		id, _ = lookup(root, "data.id").(string)
 	}
-	if !safeID(id) {
+	if !transport.PathSafe(id) {
 		return Document{}, errors.New("a discovery document has an id such as ai.batch.submit, at the top or in data")
 	}
 	return Document{ID: id, SHA256: sumOf(raw), Raw: string(raw)}, nil
@@ -229,7 +230,7 @@ func (p *Pin) roots() (map[string]any, error) {
 	roots := map[string]any{}
 	for _, d := range p.Documents {
 		switch _, twice := roots[d.ID]; {
-		case !safeID(d.ID):
+		case !transport.PathSafe(d.ID):
 			return nil, errors.New("infrai: pin: the id of a document is missing or odd")
 		case twice:
 			return nil, fmt.Errorf("infrai: pin: document %s is there twice", d.ID)

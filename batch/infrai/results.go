@@ -24,7 +24,7 @@ const maxPages = 10 * maxItems
 // has been read. The provider promises no time for which it can be called again.
 func (c *Client) Download(ctx context.Context, fileID string) (io.ReadCloser, int64, error) {
 	const op = "download"
-	if !safeID(fileID) {
+	if !transport.PathSafe(fileID) {
 		return nil, 0, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	if c.contract.Results == nil {

@@ -12,6 +12,7 @@ import (
 
 	"rollcall/batch"
 	"rollcall/batch/post"
+	"rollcall/batch/transport"
 )
 
 // Codes of this adapter, in the place of a provider's code.
@@ -106,7 +107,7 @@ func (c *Client) complete(ctx context.Context, op string, body []byte) (*post.An
 	header := http.Header{}
 	if c.cfg.APIKey != nil {
 		key := c.cfg.APIKey()
-		if !post.HeaderSafe(key) {
+		if !transport.HeaderSafe(key) {
 			return nil, &batch.Error{Op: op, Kind: batch.Denied, Code: CodeNoKey}
 		}
 		header.Set("Authorization", "Bearer "+key)

@@ -99,7 +99,7 @@ func (cfg *Config) check() error {
 	switch {
 	case cfg.Name == "":
 		return errors.New("name is missing")
-	case cfg.APIKey != nil && !post.HeaderSafe(cfg.APIKey()):
+	case cfg.APIKey != nil && !transport.HeaderSafe(cfg.APIKey()):
 		return errors.New("the API key is missing or holds white space or other odd characters")
 	case len(cfg.FingerprintKey) < post.MinFingerprintKey:
 		return fmt.Errorf("the fingerprint key is shorter than %d bytes", post.MinFingerprintKey)

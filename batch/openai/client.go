@@ -96,7 +96,7 @@ func (c *Client) CloseIdleConnections() { c.wire.CloseIdleConnections() }
 // DeleteFile deletes a file; one that is gone already is success.
 func (c *Client) DeleteFile(ctx context.Context, fileID string) error {
 	const op = "delete file"
-	if !safeID(fileID) {
+	if !transport.PathSafe(fileID) {
 		return &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	a, err := c.call(ctx, http.MethodDelete, "/files/"+fileID, nil)
@@ -119,7 +119,7 @@ func (c *Client) DeleteFile(ctx context.Context, fileID string) error {
 // the transfer's deadline.
 func (c *Client) Download(ctx context.Context, fileID string) (io.ReadCloser, int64, error) {
 	const op = "download"
-	if !safeID(fileID) {
+	if !transport.PathSafe(fileID) {
 		return nil, 0, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
@@ -267,21 +267,4 @@ func readFault(err error) batch.Kind {
 		return batch.BadAnswer
 	}
 	return batch.Temporary
-}
-
-// safeID is true for an id that may stand in a path: letters, digits, and
-// . _ - after the first.
-func safeID(id string) bool {
-	if id == "" || len(id) > 128 {
-		return false
-	}
-	for i, c := range []byte(id) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case i > 0 && (c == '.' || c == '_' || c == '-'):
-		default:
-			return false
-		}
-	}
-	return true
 }

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"rollcall/batch"
@@ -68,16 +66,16 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	base, err := parseBase(cfg.BaseURL)
+	base, err := transport.ParseBase(cfg.BaseURL)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("openai: %w", err)
 	}
 	switch {
 	case cfg.Name == "":
 		return nil, errors.New("openai: name is missing")
-	case cfg.APIKey == nil || !headerSafe(cfg.APIKey()):
+	case cfg.APIKey == nil || !transport.HeaderSafe(cfg.APIKey()):
 		return nil, errors.New("openai: the API key is missing or holds white space or other odd characters")
-	case cfg.Organization != "" && !headerSafe(cfg.Organization), cfg.Project != "" && !headerSafe(cfg.Project):
+	case cfg.Organization != "" && !transport.HeaderSafe(cfg.Organization), cfg.Project != "" && !transport.HeaderSafe(cfg.Project):
 		return nil, errors.New("openai: organization and project are ids without white space")
 	case len(cfg.FingerprintKey) < minFingerprintKey:
 		return nil, fmt.Errorf("openai: the fingerprint key is shorter than %d bytes", minFingerprintKey)
@@ -120,7 +118,7 @@ func (cfg *Config) checkService(host string) error {
 		return errors.New("openai: processor: want a name of lower-case letters, digits and -")
 	}
 	for k, v := range cfg.Query {
-		if !queryName.MatchString(k) || !headerSafe(v) || len(v) > 64 {
+		if !queryName.MatchString(k) || !transport.HeaderSafe(v) || len(v) > 64 {
 			return errors.New("openai: query: want names such as api-version, and short values without white space")
 		}
 		if k == "after" || k == "cursor" || k == "limit" || k == "purpose" || k == "order" {
@@ -142,27 +140,3 @@ var (
 	processorName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 	queryName     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 )
-
-func parseBase(s string) (*url.URL, error) {
-	// The URL itself stays out of the errors: people put keys into URLs.
-	base, err := url.Parse(s)
-	if err != nil {
-		return nil, errors.New("openai: base URL: not a URL")
-	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" || base.Opaque != "" || base.Host == "" {
-		return nil, errors.New("openai: base URL: want scheme, host and path only")
-	}
-	base.Host = strings.ToLower(base.Host) // it is part of the fingerprint
-	base.Path = strings.TrimRight(base.Path, "/")
-	return base, nil
-}
-
-// headerSafe is true for a non-empty value of visible ASCII.
-func headerSafe(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return s != ""
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 // golden reads testdata/dir/*.json by name without the extension.
@@ -245,14 +246,14 @@ func FuzzParseJob(f *testing.F) {
 			t.Errorf("%d faults, %d pairs", len(job.Faults), len(told.metadata.v))
 		}
 		aTime(t, job.Expires)
-		if !safeID(job.ID) || job.Status == "" || job.Phase == "" || job.Status != batch.SafeCode(job.Status) {
+		if !transport.PathSafe(job.ID) || job.Status == "" || job.Phase == "" || job.Status != batch.SafeCode(job.Status) {
 			t.Errorf("unsafe job %+v", job)
 		}
 		if job.Phase != batch.PhaseEnded && len(job.Files) > 0 {
 			t.Error("files before the end")
 		}
 		for _, file := range job.Files {
-			if !safeID(file.ID) {
+			if !transport.PathSafe(file.ID) {
 				t.Errorf("unsafe file id %q", file.ID)
 			}
 		}

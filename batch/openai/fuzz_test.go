@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 // hostile are forms that readers of JSON fall over: put in the place of any
@@ -105,7 +106,7 @@ func FuzzJobList(f *testing.F) {
 			return
 		}
 		checkPage(t, body, page, func(any) bool { return true }, func(l batch.ListedJob) string {
-			if len(l.Metadata) > maxMetadata || l.FileID != "" && !safeID(l.FileID) {
+			if len(l.Metadata) > maxMetadata || l.FileID != "" && !transport.PathSafe(l.FileID) {
 				t.Errorf("unsafe job %+v", l)
 			}
 			aTime(t, l.Created)
@@ -164,7 +165,7 @@ func checkPage[W, T any](t *testing.T, body []byte, page *listing[W, T], shown f
 	}
 	for _, v := range page.Data.v {
 		got = append(got, idOf(v))
-		if id := got[len(got)-1]; !safeID(id) {
+		if id := got[len(got)-1]; !transport.PathSafe(id) {
 			t.Errorf("unsafe id %q", id)
 		}
 	}

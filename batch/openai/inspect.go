@@ -13,7 +13,7 @@ import (
 // not followed, and of a longer answer its first 1 MiB.
 func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, error) {
 	const op = "inspect"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return batch.Inspection{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	a, err := c.call(ctx, http.MethodGet, "/batches/"+jobID, nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 const (
@@ -35,7 +36,7 @@ func listedJob(w *wireJob) (id string, l batch.ListedJob, shown bool, err error)
 		return "", batch.ListedJob{}, false, errShape
 	}
 	l = batch.ListedJob{Job: job, Created: w.CreatedAt.t}
-	if safeID(w.InputFileID.v) {
+	if transport.PathSafe(w.InputFileID.v) {
 		l.FileID = w.InputFileID.v
 	}
 	for k, v := range w.Metadata.v {
@@ -64,7 +65,7 @@ func (c *Client) ListFiles(ctx context.Context, after string) (batch.FilePage, e
 // listedFile shows no file of another purpose, for a server that does not
 // select by it.
 func listedFile(w *wireFile) (id string, l batch.ListedFile, shown bool, err error) {
-	if !safeID(w.ID.v) || w.Purpose.odd {
+	if !transport.PathSafe(w.ID.v) || w.Purpose.odd {
 		return "", batch.ListedFile{}, false, errShape
 	}
 	l = batch.ListedFile{ID: w.ID.v, Bytes: max(w.Bytes.v, 0), Created: w.CreatedAt.t}
@@ -84,7 +85,7 @@ func safeName(name string) bool {
 // is not documented, so a refusal is compared with what a look-up tells.
 func (c *Client) Cancel(ctx context.Context, jobID string) error {
 	const op = "cancel"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	a, err := c.call(ctx, http.MethodPost, "/batches/"+jobID+"/cancel", nil)

@@ -66,7 +66,7 @@ func (c *Client) createBody(cr batch.Creation) ([]byte, error) {
 	refuse := func(code string) ([]byte, error) {
 		return nil, &batch.Error{Op: "create", Kind: batch.Rejected, Code: code}
 	}
-	if !safeID(cr.FileID) {
+	if !transport.PathSafe(cr.FileID) {
 		return refuse(codeInvalidID)
 	}
 	if len(cr.Metadata) > maxMetadata {
@@ -93,7 +93,7 @@ func (c *Client) createBody(cr batch.Creation) ([]byte, error) {
 // Status looks the job up.
 func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 	const op = "status"
-	if !safeID(jobID) {
+	if !transport.PathSafe(jobID) {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
 	a, err := c.call(ctx, http.MethodGet, "/batches/"+jobID, nil)

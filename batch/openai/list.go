@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 const (
@@ -113,7 +114,7 @@ func (l *listing[W, T]) cursor(after string, asked int) (string, error) {
 }
 
 // validCursor is true for at most 512 visible characters of ASCII.
-func validCursor(s string) bool { return headerSafe(s) && len(s) <= 512 }
+func validCursor(s string) bool { return transport.HeaderSafe(s) && len(s) <= 512 }
 
 // pager is a listing of whatever type.
 type pager interface {
@@ -123,7 +124,7 @@ type pager interface {
 
 // list reads one page, as it comes in.
 func (c *Client) list(ctx context.Context, op, path string, query url.Values, after string, asked int, page pager) (next string, err error) {
-	name, valid := "after", safeID
+	name, valid := "after", transport.PathSafe
 	if c.cfg.Dialect.Cursor {
 		name, valid = "cursor", validCursor
 	}

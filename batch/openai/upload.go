@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 // Upload streams the body; no more than a few kilobytes of it are in memory.
@@ -19,7 +20,7 @@ import (
 // file, never a job, and the file expires.
 func (c *Client) Upload(ctx context.Context, in batch.Input) (string, error) {
 	const op = "upload"
-	if !safeID(in.Name) || !strings.HasSuffix(in.Name, ".jsonl") {
+	if !transport.PathSafe(in.Name) || !strings.HasSuffix(in.Name, ".jsonl") {
 		return "", &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidName}
 	}
 	head, tail, contentType := c.envelope(in)

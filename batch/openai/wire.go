@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/transport"
 )
 
 // wireFile is a File object.
@@ -105,7 +106,7 @@ func cannotFindFile(message string) bool {
 // parseFile returns the id of an uploaded file.
 func parseFile(body []byte, size int64) (string, error) {
 	var f wireFile
-	if json.Unmarshal(body, &f) != nil || !safeID(f.ID.v) {
+	if json.Unmarshal(body, &f) != nil || !transport.PathSafe(f.ID.v) {
 		return "", errShape
 	}
 	if f.Bytes.set && f.Bytes.v > 0 && f.Bytes.v != size {
@@ -152,7 +153,7 @@ func parseJob(body []byte) (job batch.Job, told echo, err error) {
 // jobOf is the job that an object stands for. One without an id or a status is
 // no job, whatever else it holds.
 func jobOf(w *wireJob) (job batch.Job, told echo, err error) {
-	if !safeID(w.ID.v) || w.Status.v == "" {
+	if !transport.PathSafe(w.ID.v) || w.Status.v == "" {
 		return batch.Job{}, echo{}, errShape
 	}
 	job = batch.Job{
@@ -209,7 +210,7 @@ func files(w *wireJob) ([]batch.ResultFile, error) {
 		case f.id.odd:
 			return nil, errShape
 		case f.id.v == "":
-		case !safeID(f.id.v):
+		case !transport.PathSafe(f.id.v):
 			return nil, errShape
 		default:
 			out = append(out, batch.ResultFile{Channel: f.channel, ID: f.id.v})

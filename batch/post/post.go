@@ -50,16 +50,10 @@ type Client struct {
 
 // New checks o and returns a Client. It makes no call.
 func New(o Options) (*Client, error) {
-	// The URL itself stays out of the errors: people put keys into URLs.
-	base, err := url.Parse(o.BaseURL)
+	base, err := transport.ParseBase(o.BaseURL)
 	if err != nil {
-		return nil, errors.New("base URL: not a URL")
+		return nil, err
 	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" || base.Opaque != "" || base.Host == "" {
-		return nil, errors.New("base URL: want scheme, host and path only")
-	}
-	base.Host = strings.ToLower(base.Host) // it is part of the fingerprint
-	base.Path = strings.TrimRight(base.Path, "/")
 	o.Transport.Scheme, o.Transport.Host = base.Scheme, base.Host
 	wire, err := transport.New(o.Transport)
 	if err != nil {
@@ -192,13 +186,3 @@ func Fingerprint(key []byte, parts ...string) string {
 
 // MinFingerprintKey is how many bytes a key of Fingerprint has at least.
 const MinFingerprintKey = 16
-
-// HeaderSafe is true for a non-empty value of visible ASCII.
-func HeaderSafe(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return s != ""
-}

@@ -34,6 +34,7 @@ type Config struct {
 	Jobs        Jobs      `yaml:"jobs"`
 	Submit      Submit    `yaml:"submit"`
 	Resolve     Resolve   `yaml:"resolve"`
+	Call        Call      `yaml:"call"`
 	Poll        Poll      `yaml:"poll"`
 	Consume     Consume   `yaml:"consume"`
 	Sweep       Sweep     `yaml:"sweep"`
@@ -134,6 +135,17 @@ type Sweep struct {
 	Window Duration `yaml:"window"` // how far back its list of jobs is read
 }
 
+// Call bounds and times the calls to accounts that are asked about one text at a time.
+type Call struct {
+	Calls    int64    `yaml:"calls"`    // to one account in each interval, by all processes together
+	Interval Duration `yaml:"interval"` // of calls
+	AtOnce   int      `yaml:"at_once"`  // calls to one account that are on their way
+	RunFor   Duration `yaml:"run_for"`  // how long one run begins calls
+	Within   Duration `yaml:"within"`   // how long one call may take
+	Retry    Duration `yaml:"retry"`    // after a call that failed; it doubles with each further one
+	Faults   int64    `yaml:"faults"`   // failed calls about one text, before the policy's attempts decide
+}
+
 // Poll times the looks at jobs.
 type Poll struct {
 	First      Duration `yaml:"first"`       // shortest wait between two looks
@@ -187,6 +199,8 @@ func Default() *Config {
 			InputExpiry: Duration(s.InputExpiry), OutputExpiry: Duration(s.OutputExpiry)},
 		Resolve: Resolve{First: Duration(s.ResolveFirst), Max: Duration(s.ResolveMax), AbsentAfter: Duration(s.AbsentAfter)},
 		Sweep:   Sweep{Window: Duration(s.SweepWindow)},
+		Call: Call{Calls: s.CallRate.Calls, Interval: Duration(s.CallRate.Interval), AtOnce: s.CallRate.AtOnce, RunFor: Duration(s.CallFor),
+			Within: Duration(s.CallWithin), Retry: Duration(s.CallRetry), Faults: s.CallFaults},
 		Poll: Poll{First: Duration(s.PollFirst), Max: Duration(s.PollMax), RetryCap: Duration(s.RetryCap),
 			MissGrace: Duration(s.MissGrace), MissCount: s.MissCount, FilesGrace: Duration(s.FilesGrace)},
 		Consume: Consume{Retry: Duration(s.ConsumeRetry), LostGrace: Duration(s.LostGrace), MaxLine: Size(s.LineBytes), MaxSet: Size(s.SetBytes)},
@@ -210,6 +224,8 @@ func (c *Config) Settings() reconcile.Settings {
 		SendWithin: c.Submit.SendWithin.Std(), UnsentMargin: c.Submit.UnsentMargin.Std(), SubmitRetry: c.Submit.Retry.Std(),
 		InputExpiry: c.Submit.InputExpiry.Std(), OutputExpiry: c.Submit.OutputExpiry.Std(),
 		ResolveFirst: c.Resolve.First.Std(), ResolveMax: c.Resolve.Max.Std(), AbsentAfter: c.Resolve.AbsentAfter.Std(), SweepWindow: c.Sweep.Window.Std(),
+		CallRate: reconcile.Rate{Calls: c.Call.Calls, Interval: c.Call.Interval.Std(), AtOnce: c.Call.AtOnce}, CallFor: c.Call.RunFor.Std(),
+		CallWithin: c.Call.Within.Std(), CallRetry: c.Call.Retry.Std(), CallFaults: c.Call.Faults,
 		PollFirst: c.Poll.First.Std(), PollMax: c.Poll.Max.Std(), RetryCap: c.Poll.RetryCap.Std(),
 		MissGrace: c.Poll.MissGrace.Std(), MissCount: c.Poll.MissCount, FilesGrace: c.Poll.FilesGrace.Std(),
 		ConsumeRetry: c.Consume.Retry.Std(), LostGrace: c.Consume.LostGrace.Std(),

@@ -41,6 +41,7 @@ func defaultSchedules() []Schedule {
 		{"dispatch", "@every 1m", "UTC", []reconcile.PassName{reconcile.PassResolve, reconcile.PassSubmit, reconcile.PassPoll, reconcile.PassConsume, reconcile.PassApply}},
 		{"roll", "*/15 * * * *", "UTC", []reconcile.PassName{reconcile.PassCheck}},
 		{"inventory", "@every 1h", "UTC", []reconcile.PassName{reconcile.PassSweep}},
+		{"calls", "@every 1m", "UTC", []reconcile.PassName{reconcile.PassCall}},
 	}
 }
 

@@ -211,6 +211,9 @@ func (c *Config) checkBounds(fail failFunc) {
 		{"jobs.max_item_tokens", c.Jobs.MaxItemTokens, 1, 1 << 40},
 		{"jobs.bytes_per_token", c.Jobs.BytesPerToken, 1, 16},
 		{"jobs.per_run", int64(c.Jobs.PerRun), 1, 100_000},
+		{"call.calls", c.Call.Calls, 1, 10_000_000},
+		{"call.at_once", int64(c.Call.AtOnce), 1, 1000},
+		{"call.faults", c.Call.Faults, 1, 1000},
 		{"poll.miss_count", c.Poll.MissCount, 1, 1000},
 		{"consume.max_line", int64(c.Consume.MaxLine), 1 << 10, 1 << 30},
 		{"consume.max_set", int64(c.Consume.MaxSet), 1 << 10, 1 << 40},
@@ -229,6 +232,7 @@ func (c *Config) checkTimes(fail failFunc) {
 	for field, d := range map[string]Duration{
 		"jobs.item_retry": c.Jobs.ItemRetry, "submit.send_within": c.Submit.SendWithin, "submit.unsent_margin": c.Submit.UnsentMargin, "submit.retry": c.Submit.Retry,
 		"resolve.first": c.Resolve.First, "resolve.max": c.Resolve.Max, "resolve.absent_after": c.Resolve.AbsentAfter, "sweep.window": c.Sweep.Window,
+		"call.interval": c.Call.Interval, "call.run_for": c.Call.RunFor, "call.within": c.Call.Within, "call.retry": c.Call.Retry,
 		"poll.first": c.Poll.First, "poll.max": c.Poll.Max, "poll.retry_cap": c.Poll.RetryCap, "poll.miss_grace": c.Poll.MissGrace,
 		"poll.files_grace": c.Poll.FilesGrace, "consume.retry": c.Consume.Retry, "consume.lost_grace": c.Consume.LostGrace, "check.uncertain_after": c.Check.UncertainAfter,
 		"check.job_overdue": c.Check.JobOverdue, "check.stuck_after": c.Check.StuckAfter, "check.unread_after": c.Check.UnreadAfter, "lease": c.Lease,
@@ -242,6 +246,9 @@ func (c *Config) checkTimes(fail failFunc) {
 	}
 	if c.Resolve.First > c.Resolve.Max {
 		fail("resolve.first", "is longer than resolve.max")
+	}
+	if c.Call.Interval.Std() > day {
+		fail("call.interval", "must not be longer than 1d")
 	}
 	if c.Poll.First > c.Poll.Max {
 		fail("poll.first", "is longer than poll.max")

@@ -239,10 +239,17 @@ type jobLimits struct {
 // is rendered to learn how much. Bytes are then bounded for the worst text, so
 // that a planned job is never too long to be sent; tokens, which are an
 // estimate anyway, for the usual one.
-func (r *Reconciler) jobLimits(account batch.Provider, p *PolicyVersion) (jobLimits, int64, error) {
+func (r *Reconciler) jobLimits(account processor, p *PolicyVersion) (jobLimits, int64, error) {
+	if caller, ok := account.(batch.Caller); ok {
+		return r.callLimits(caller, p)
+	}
+	renders, ok := account.(batch.Provider)
+	if !ok {
+		return jobLimits{}, 0, fmt.Errorf("policy %s: %w", p.Key(), errQuestion)
+	}
 	id := CustomID(r.Keys.WorkID("", 0, p.ID, p.Version), strings.Repeat("a", submissionIDLength))
 	length := func(text string) int64 {
-		line, err := account.AppendRequest(nil, p.Question(), id, batch.NewText(text))
+		line, err := renders.AppendRequest(nil, p.Question(), id, batch.NewText(text))
 		if err != nil {
 			return -1
 		}
@@ -263,6 +270,21 @@ func (r *Reconciler) jobLimits(account batch.Provider, p *PolicyVersion) (jobLim
 		bytesPerToken: max(s.BytesPerToken, 1),
 		stretch:       max((quote-empty+quoteBytes-1)/quoteBytes, 1),
 	}, empty, nil
+}
+
+// callLimits are those of an account that is called text by text: no request
+// body is made, and Split says what is too long. What each call repeats beside
+// the text counts for the tokens.
+func (r *Reconciler) callLimits(caller batch.Caller, p *PolicyVersion) (jobLimits, int64, error) {
+	q := p.Question()
+	if _, err := caller.Split(q, batch.NewText("x")); err != nil {
+		return jobLimits{}, 0, fmt.Errorf("policy %s: %w", p.Key(), errQuestion)
+	}
+	s, l := &r.Settings, caller.Capabilities().Limits
+	return jobLimits{
+		items: tighter(int64(s.JobItems), int64(l.Items)), tokens: s.JobTokens, itemTokens: s.ItemTokens,
+		bytesPerToken: max(s.BytesPerToken, 1), stretch: 1,
+	}, int64(len(q.Instructions) + len(q.Schema)), nil
 }
 
 // tighter is the smaller of two bounds, where zero is none.

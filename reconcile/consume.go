@@ -63,13 +63,20 @@ type consuming struct {
 type jobReading struct {
 	*consuming
 	job      *Job
-	provider batch.Provider
+	account  batch.Account
+	provider batch.Provider // nil for a job whose texts were called one by one
 	policy   *PolicyVersion
 	check    *answerCheck
 }
 
 func (c *consuming) job(ctx context.Context, job *Job) error {
 	provider, ok := c.accountOf(job.Account)
+	var account batch.Account
+	if ok {
+		account = provider.Account()
+	} else if caller, called := c.callerOf(job.Account); called {
+		account, ok = caller.Account(), true // its results are in the ledger
+	}
 	if !ok {
 		return errors.Join(fmt.Errorf("no configured account is the one of the job: %w", errPutOff),
 			c.raise(ctx, c.now, EventAccountMismatch, "job:"+job.ID, "its results cannot be read"))
@@ -81,7 +88,7 @@ func (c *consuming) job(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	j := jobReading{consuming: c, job: job, provider: provider, policy: &policy}
+	j := jobReading{consuming: c, job: job, account: account, provider: provider, policy: &policy}
 	if j.check, err = c.checkOf(&policy); err != nil {
 		return err
 	}
@@ -113,8 +120,8 @@ func (c *consuming) job(ctx context.Context, job *Job) error {
 // may also be wrong, so that after FilesGrace what is there is judged; but not a
 // reading that has fewer lines than an earlier one, for as long again.
 func (j *jobReading) lookAgain(ctx context.Context) error {
-	if j.job.Phase != batch.PhaseEnded {
-		return nil // nothing ran
+	if j.job.Phase != batch.PhaseEnded || j.provider == nil {
+		return nil // nothing ran, or nothing is to be read
 	}
 	c, err := j.Store.ResultCounts(ctx, j.job.ID)
 	if err != nil {
@@ -161,6 +168,9 @@ func (c *consuming) checkOf(p *PolicyVersion) (*answerCheck, error) {
 
 // read reads one set from its beginning, until it is whole or known to be lost.
 func (j *jobReading) read(ctx context.Context, set ResultSet) error {
+	if j.provider == nil {
+		return fmt.Errorf("the job's results are not whole, and no configured account can give them: %w", errPutOff)
+	}
 	if err := j.Store.RestartResultSet(ctx, j.job.ID, set.Channel); err != nil {
 		return err
 	}
@@ -185,7 +195,7 @@ func (j *jobReading) read(ctx context.Context, set ResultSet) error {
 	case batch.NotFound:
 		return j.missed(ctx, set.Channel, err)
 	case batch.Denied:
-		return errors.Join(err, j.brake(ctx, j.now, EventAccountDenied, j.provider.Account().Name, "results of a job cannot be read"))
+		return errors.Join(err, j.brake(ctx, j.now, EventAccountDenied, j.account.Name, "results of a job cannot be read"))
 	}
 	return err
 }
@@ -248,7 +258,7 @@ func (j *jobReading) judge(ctx context.Context) error {
 func (j *jobReading) tell(ctx context.Context, chunk JudgedChunk) error {
 	var errs []error
 	j.logEvents(chunk.Events(j.job.ID)...)
-	account := j.provider.Account().Name
+	account := j.account.Name
 	if n := chunk.Outcomes[ItemDenied]; n > 0 {
 		errs = append(errs, j.brake(ctx, j.now, EventAccountDenied, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))
 	}

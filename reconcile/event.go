@@ -19,6 +19,7 @@ type EventKind struct {
 const (
 	thenResolve = `; then run: rollcall findings resolve ID --reason "…"`
 	thenWitness = `; the finding closes by itself once the witness can be used again`
+	thenProbe   = `; the finding closes by itself once the made-up text is answered`
 	thenResume  = `; then run: rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
 )
 
@@ -97,6 +98,9 @@ var (
 		"the ledger is older than what is known of it elsewhere: a copy was restored, or a fail-over lost commits; dispatch and apply are paused, since what it takes for unsent may have been sent",
 		"see what is missing, with: rollcall doctor; deliver again what came in since the copy was made; adopt what was sent, with: rollcall recover --reason \"…\"; " +
 			"then run: rollcall resume --scope all --stage apply --reason \"…\"; then run: rollcall resume --scope all --stage dispatch --reason \"…\" (it closes this finding)"}
+	EventLaneClosed = EventKind{"lane_closed", Critical,
+		"the account did not answer a made-up text as rollcall needs it, so no text is sent to it",
+		"check the account's model, region and base_url, and the provider's status" + thenProbe}
 	EventWitnessUnusable = EventKind{"witness_unusable", Critical,
 		"the witness cannot be read or written, so nobody knows whether the ledger is whole: nothing is sent until it can",
 		"see what is wrong with its file, and what to do, with: rollcall doctor" + thenWitness}
@@ -107,7 +111,7 @@ func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
 		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
-		EventSurplusJob, EventSurplusFile, EventLedgerRewound, EventWitnessUnusable, EventCommitUnreplicated, EventScheduleRefused}
+		EventSurplusJob, EventSurplusFile, EventLaneClosed, EventLedgerRewound, EventWitnessUnusable, EventCommitUnreplicated, EventScheduleRefused}
 }
 
 // BrakeKinds are the events with which dispatch is paused. Their subject is the

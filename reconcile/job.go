@@ -146,6 +146,7 @@ type Acceptance struct {
 	NextPoll      time.Time
 	Expires       time.Time
 	Evidence      string // "" for "job ID", the provider's answer to the create
+	Calls         bool   // no provider has a job: its texts are called one by one
 	FileID        string // the job's input file, for a submission that has noted none; "" when not told
 }
 

@@ -166,9 +166,13 @@ var storyless = map[string]string{
 	// TestLyingCommitsOfLooks has these.
 	"record look": looks, "record fence": looks, "record absent": looks, "record probe": looks,
 	"note surplus": looks, "mark gone": looks, "adopt job": looks, "raise generation": looks,
+	// TestCallsWithCommitsOfUnknownOutcome has these.
+	"claim calls": called, "record calls": called, "settle calls": called, "drop uncalled": called, "begin call results": called, "end calls": called,
 	"keep lease":  "it runs by time, beside what a pass does; TestF45_LeaseThatCannotBeProlonged",
 	"write probe": "it changes nothing; TestF48_WriteProbe",
 }
+
+const called = "they belong to a processor that is called text by text"
 
 const looks = "they belong to looks at a provider"
 

@@ -102,6 +102,9 @@ func (o outlook) nextCollected() (stage, next string) {
 	job := "job:" + s.JobID
 	switch s.JobState {
 	case JobSubmitted:
+		if s.Called {
+			return reportSubmitted, o.nextCalled(s)
+		}
 		if p := o.paused(PausePoll, ScopeAll); p != "" {
 			return reportSubmitted, waitsForOperator + p
 		}
@@ -119,6 +122,20 @@ func (o outlook) nextCollected() (stage, next string) {
 	default:
 		return string(StageCollected), waitsForOperator + fmt.Sprintf("job %s is %s and the work has no outcome", s.JobID, s.JobState)
 	}
+}
+
+// nextCalled is what happens next to a member whose text is called by itself.
+func (o outlook) nextCalled(s *SendView) string {
+	stop := o.dispatchStopped()
+	for _, f := range []string{o.found("job:"+s.JobID, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable), o.found("account:"+o.Account, EventLaneClosed)} {
+		if stop == "" {
+			stop = f
+		}
+	}
+	if stop != "" {
+		return waitsForOperator + stop
+	}
+	return fmt.Sprintf("call asks about the texts of job %s as fast as its account permits, the next time at %s", s.JobID, at(s.NextPoll))
 }
 
 // openSend is the newest membership without an outcome.

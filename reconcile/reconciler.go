@@ -23,6 +23,7 @@ const (
 	PassCollect PassName = "collect"
 	PassResolve PassName = "resolve"
 	PassSubmit  PassName = "submit"
+	PassCall    PassName = "call"
 	PassPoll    PassName = "poll"
 	PassConsume PassName = "consume"
 	PassApply   PassName = "apply"
@@ -32,7 +33,7 @@ const (
 
 // Passes lists every pass in the order of the pipeline.
 func Passes() []PassName {
-	return []PassName{PassCollect, PassResolve, PassSubmit, PassPoll, PassConsume, PassApply, PassSweep, PassCheck}
+	return []PassName{PassCollect, PassResolve, PassSubmit, PassCall, PassPoll, PassConsume, PassApply, PassSweep, PassCheck}
 }
 
 // Tally is what one run of a pass did. A row that was put off is counted in
@@ -81,6 +82,12 @@ type Settings struct {
 	MissCount  int64         // how often in a row a job, or a result file, is unknown before it counts as gone
 	FilesGrace time.Duration // how long a job that is complete without its files, or without lines of them, is asked again
 
+	CallRate   Rate          // how fast an account without jobs is called, where Rates does not say
+	CallFor    time.Duration // how long one run begins calls
+	CallWithin time.Duration // how long one call may take
+	CallRetry  time.Duration // wait after a call that failed; it doubles with each further one, up to RetryCap
+	CallFaults int64         // so many failures of one call are an answer: the policy's attempts decide about the rest
+
 	ConsumeRetry time.Duration // wait after a download that failed
 	LostGrace    time.Duration // a result file that stays unknown at the provider for longer, MissCount times, is lost
 	LineBytes    int           // longest result line that is read
@@ -104,6 +111,7 @@ func DefaultSettings() Settings {
 		SendWithin: 15 * time.Minute, UnsentMargin: time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
 		ResolveFirst: 30 * time.Second, ResolveMax: 10 * time.Minute, AbsentAfter: 11 * time.Minute, SweepWindow: 30 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
+		CallRate: Rate{Calls: 60, Interval: time.Minute, AtOnce: 4}, CallFor: 50 * time.Second, CallWithin: 2 * time.Minute, CallRetry: 15 * time.Second, CallFaults: 8,
 		ConsumeRetry: 5 * time.Minute, LostGrace: time.Hour, LineBytes: 8 << 20, SetBytes: 4 << 30,
 		ItemRetry:      10 * time.Minute,
 		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, StuckAfter: 2 * time.Hour,
@@ -116,7 +124,9 @@ func DefaultSettings() Settings {
 type Reconciler struct {
 	Store    Store
 	Keys     *keyring.Ring
-	Accounts []batch.Provider // every configured account
+	Accounts []batch.Provider // every configured account with jobs
+	Callers  []batch.Caller   // every configured account that is called text by text
+	Rates    map[string]Rate  // how fast a caller is called, by its account's name; others as Settings.CallRate
 	Now      func(ctx context.Context) (time.Time, error)
 	Uptime   func() time.Duration // this process's monotonic clock, which nobody can set
 	Rand     io.Reader            // for submission ids and jitter
@@ -140,17 +150,20 @@ type Reconciler struct {
 	// Step is told of each instant between two durable steps, by its name in
 	// package crashpoint; nil for nobody. A pass may call it from any goroutine.
 	Step func(point string)
+	// Wait waits within a pass, or returns early with ctx's error; nil is Sleep.
+	Wait func(ctx context.Context, d time.Duration) error
 	// Ran is told what each run of a pass did; nil for nobody.
 	Ran func(pass PassName, tally Tally)
 
-	witnessSaid int32 // atomic; what the last comparison in this process came to
+	probed      map[string]bool // questions that a caller has answered in this process; see probing
+	witnessSaid int32           // atomic; what the last comparison in this process came to
 }
 
 // Run runs one pass under its lease. A pass that another process is running is
 // left alone: ErrHeld.
 func (r *Reconciler) Run(ctx context.Context, name PassName) (Tally, error) {
 	pass, ok := map[PassName]func(context.Context, time.Time) (Tally, error){
-		PassCollect: r.Collect, PassResolve: r.Resolve, PassSubmit: r.Submit, PassPoll: r.Poll,
+		PassCollect: r.Collect, PassResolve: r.Resolve, PassSubmit: r.Submit, PassCall: r.Call, PassPoll: r.Poll,
 		PassConsume: r.Consume, PassApply: r.Apply, PassSweep: r.Sweep, PassCheck: r.Check,
 	}[name]
 	if !ok {
@@ -226,11 +239,30 @@ func (r *Reconciler) logPass(name PassName, t Tally, took time.Duration, err err
 // policy names, as the policy describes it.
 var errBoundary = errors.New("no configured account matches the policy's boundary")
 
+// processor is what an account with jobs and one without have in common. What
+// it can do decides how it is used.
+type processor interface {
+	Account() batch.Account
+	Capabilities() batch.Capabilities
+}
+
+// processors are all configured accounts.
+func (r *Reconciler) processors() []processor {
+	all := make([]processor, 0, len(r.Accounts)+len(r.Callers))
+	for _, p := range r.Accounts {
+		all = append(all, p)
+	}
+	for _, c := range r.Callers {
+		all = append(all, c)
+	}
+	return all
+}
+
 // accountFor is the account that a policy permits: by name, and only if
 // processor, host and region are those that were approved.
-func (r *Reconciler) accountFor(p *PolicyVersion) (batch.Provider, error) {
+func (r *Reconciler) accountFor(p *PolicyVersion) (processor, error) {
 	b := p.Boundary
-	for _, provider := range r.Accounts {
+	for _, provider := range r.processors() {
 		a := provider.Account()
 		if a.Name != b.Account {
 			continue
@@ -252,6 +284,15 @@ func (r *Reconciler) accountOf(fingerprint string) (batch.Provider, bool) {
 		return nil, false
 	}
 	return r.Accounts[i], true
+}
+
+// callerOf is the account that the texts of a job are called at.
+func (r *Reconciler) callerOf(fingerprint string) (batch.Caller, bool) {
+	i := slices.IndexFunc(r.Callers, func(c batch.Caller) bool { return c.Account().Fingerprint == fingerprint })
+	if i < 0 {
+		return nil, false
+	}
+	return r.Callers[i], true
 }
 
 // step marks an instant between two durable steps, where a process may die.

@@ -15,7 +15,7 @@ import (
 // told with, so that it can be copied.
 var commands = map[string]string{
 	"demo": "", "init": "", "migrate": "", "config check": "", "sandbox": "", "intake": `\S+`,
-	"run": "(collect|resolve|submit|poll|consume|apply|sweep|check)", "check": "", "status": "", "explain": "ID", "jobs": "", "job show": `\S+`,
+	"run": "(collect|resolve|submit|call|poll|consume|apply|sweep|check)", "check": "", "status": "", "explain": "ID", "jobs": "", "job show": `\S+`,
 	"findings": "", "findings resolve": `ID --reason "…"`, "policy list": "", "policy approve": `NAME --reason "…"`,
 	"pause":  `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
 	"resume": `--scope \S+ --stage (intake|dispatch|poll|apply) --reason "…"`,
@@ -52,6 +52,8 @@ func TestRemediesNameCommandsThatExist(t *testing.T) {
 				ends = `rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
 			case e.Name == "witness_unusable":
 				ends = "the finding closes by itself once the witness can be used again"
+			case e.Name == "lane_closed":
+				ends = "the finding closes by itself once the made-up text is answered"
 			case e.Name == "job_not_sent":
 				ends = "the finding closes by itself once a submission is accepted or the job is given up"
 			default:

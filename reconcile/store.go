@@ -51,6 +51,7 @@ type Store interface {
 	IntakeStore
 	CollectStore
 	SubmitStore
+	CallStore
 	PollStore
 	ConsumeStore
 	ApplyStore

@@ -92,7 +92,7 @@ func stops(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, ErrUnwritable) {
 		return true
 	}
-	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, ErrOccupied, errBoundary, errQuestion, errNotSent, errUncertain} {
+	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, ErrOccupied, errBoundary, errQuestion, errNotSent, errUncertain, errLaneClosed} {
 		if errors.Is(err, known) {
 			return false
 		}
@@ -121,7 +121,8 @@ type sending struct {
 	r       *Reconciler
 	job     Job
 	policy  *PolicyVersion
-	account batch.Provider
+	account batch.Provider // nil for one that is called text by text
+	called  batch.Caller   // nil for one with jobs
 	ledger  LedgerIdentity
 	sub     Submission
 	began   time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
@@ -150,6 +151,9 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	r.step(crashpoint.SubmitIntent)
 	if err := s.witness(ctx); err != nil {
 		return false, err
+	}
+	if s.called != nil {
+		return true, s.acceptCalls(ctx)
 	}
 	if err := s.handOver(ctx); err != nil {
 		return false, err
@@ -189,7 +193,9 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 	if err != nil {
 		return nil, err
 	}
-	s := &sending{r: r, job: job, policy: &policy, account: account, ledger: ledger, began: r.Uptime()}
+	s := &sending{r: r, job: job, policy: &policy, ledger: ledger, began: r.Uptime()}
+	s.account, _ = account.(batch.Provider)
+	s.called, _ = account.(batch.Caller)
 	manifest := func() hash.Hash {
 		h := r.Keys.NewMAC(keyring.Manifest)
 		fmt.Fprintf(h, "%s\n", policy.SpecMAC) // what is asked, then about what
@@ -361,6 +367,29 @@ func (s *sending) mayCreate(ctx context.Context) error {
 func (s *sending) remaining() time.Duration {
 	return s.r.Settings.SendWithin - (s.r.Uptime() - s.began)
 }
+
+// acceptCalls takes over a job whose texts are called one by one: nothing is
+// rendered, and its id is one of ours. The calls are made by the pass call.
+func (s *sending) acceptCalls(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return s.refuse(ctx, errToldToEnd)
+	}
+	now, err := s.r.Now(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.r.Store.RecordAccepted(ctx, now, Acceptance{SubmissionID: s.sub.ID, ProviderJobID: callsPrefix + s.job.ID, Status: "calling", NextPoll: now,
+		Evidence: "its texts are called one by one", Calls: true})
+	if err != nil {
+		return fmt.Errorf("submission %s: %w", s.sub.ID, err)
+	}
+	// Its calls are committed as due. If the process dies here, call makes them.
+	s.r.step(crashpoint.SubmitAccepted)
+	return nil
+}
+
+// callsPrefix begins the id of a job that exists in the ledger only.
+const callsPrefix = "calls-"
 
 // refuseOrLeave judges a create that did not succeed. Every kind but
 // UnknownOutcome proves that there is no job.

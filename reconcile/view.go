@@ -18,6 +18,7 @@ type Overview struct {
 	OpenFindings int64          `json:"open_findings"`
 	Leases       []LeaseView    `json:"leases"` // held ones
 	NextPoll     *time.Time     `json:"next_poll,omitempty"`
+	NextCall     *time.Time     `json:"next_call,omitempty"` // of the jobs whose texts are called one by one
 	Schedules    []ScheduleView `json:"schedules"`
 }
 
@@ -120,7 +121,8 @@ type SendView struct {
 	Outcome       ItemOutcome `json:"outcome,omitempty"`
 	Code          string      `json:"code,omitempty"`
 	NextSubmit    *time.Time  `json:"next_submit,omitempty"`
-	NextPoll      *time.Time  `json:"next_poll,omitempty"`
+	NextPoll      *time.Time  `json:"next_poll,omitempty"` // for a job whose texts are called one by one: when call looks at it
+	Called        bool        `json:"called,omitempty"`    // its texts are called one by one
 	NextConsume   *time.Time  `json:"next_consume,omitempty"`
 }
 
@@ -154,7 +156,8 @@ type JobView struct {
 	CreatedAt     time.Time  `json:"created_at"`
 	SubmittedAt   *time.Time `json:"submitted_at,omitempty"`
 	NextSubmit    *time.Time `json:"next_submit,omitempty"`
-	NextPoll      *time.Time `json:"next_poll,omitempty"`
+	NextPoll      *time.Time `json:"next_poll,omitempty"` // for a job whose texts are called one by one: when call looks at it
+	Called        bool       `json:"called,omitempty"`    // its texts are called one by one
 	EndedAt       *time.Time `json:"ended_at,omitempty"`
 	ConsumedAt    *time.Time `json:"consumed_at,omitempty"`
 }
@@ -204,6 +207,8 @@ type Workload struct {
 	Ready      int64        `json:"ready"`         // jobs to send now
 	ReadyLater int64        `json:"ready_later"`   // jobs to send later
 	Open       int64        `json:"open"`          // submissions without an outcome
+	CallsDue   int64        `json:"calls_due"`     // jobs whose texts are called one by one, with something to do now
+	Called     int64        `json:"called"`        // such jobs, due or not
 	PollsDue   int64        `json:"polls_due"`
 	Submitted  int64        `json:"submitted"`      // jobs at the provider, due or not
 	EndedDue   int64        `json:"ended_due"`      // jobs to consume now

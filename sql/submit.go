@@ -358,12 +358,17 @@ func (s *Store) RecordAccepted(ctx context.Context, now time.Time, a reconcile.A
 			return fmt.Errorf("submission %s is %s with provider job %q, and the provider also made %q: %w",
 				a.SubmissionID, *row.Outcome, job.ProviderJobID, a.ProviderJobID, reconcile.ErrMoved)
 		}
-		err = changedOne(t.ExecContext(ctx, jobSubmitSQL, row.Account, a.ProviderJobID, a.Status, micros(now), micros(a.NextPoll), microsOrNull(a.Expires), job.ID))
+		err = changedOne(t.ExecContext(ctx, jobSubmitSQL, row.Account, a.ProviderJobID, a.Status, micros(now), micros(a.NextPoll), microsOrNull(a.Expires), flag(a.Calls), job.ID))
 		if isUnique(err) {
 			return fmt.Errorf("provider job %s belongs to another job than %s: %w", a.ProviderJobID, job.ID, reconcile.ErrMoved)
 		}
 		if err != nil {
 			return err
+		}
+		if a.Calls {
+			if _, err := t.ExecContext(ctx, callInsertSQL, micros(a.NextPoll), job.ID); err != nil {
+				return err
+			}
 		}
 		t.audit("submission_accepted", "job:"+job.ID, fmt.Sprintf("submission %s is provider job %s", a.SubmissionID, a.ProviderJobID))
 		return t.answerNotSent(ctx, now, job.ID, "a later submission was accepted")

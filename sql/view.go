@@ -143,11 +143,12 @@ func readOverviewCounts(ctx context.Context, tx *sqlx.Tx, o *reconcile.Overview)
 		Reports    int64  `db:"reports"`
 		Open       int64  `db:"open_findings"`
 		NextPollUS *int64 `db:"next_poll_us"`
+		NextCallUS *int64 `db:"next_call_us"`
 	}
 	if err := tx.GetContext(ctx, &n, overviewCountsSQL); err != nil {
 		return err
 	}
-	o.LedgerID, o.Reports, o.OpenFindings, o.NextPoll = id.LedgerID, n.Reports, n.Open, timePointer(n.NextPollUS)
+	o.LedgerID, o.Reports, o.OpenFindings, o.NextPoll, o.NextCall = id.LedgerID, n.Reports, n.Open, timePointer(n.NextPollUS), timePointer(n.NextCallUS)
 	return nil
 }
 
@@ -216,6 +217,8 @@ type workloadRow struct {
 	Ready      int64 `db:"ready"`
 	ReadyLater int64 `db:"ready_later"`
 	Open       int64 `db:"open"`
+	CallsDue   int64 `db:"calls_due"`
+	Called     int64 `db:"called"`
 	PollsDue   int64 `db:"polls_due"`
 	Submitted  int64 `db:"submitted"`
 	EndedDue   int64 `db:"ended_due"`
@@ -233,7 +236,7 @@ func (s *Store) Workload(ctx context.Context, now time.Time, unsentMargin time.D
 		}
 		w = reconcile.Workload{
 			Held: r.Held, Pending: r.Pending, Later: r.Later, Planning: r.Planning, Ready: r.Ready, ReadyLater: r.ReadyLater, Open: r.Open,
-			PollsDue: r.PollsDue, Submitted: r.Submitted, EndedDue: r.EndedDue, Ended: r.Ended, Extracted: r.Extracted,
+			CallsDue: r.CallsDue, Called: r.Called, PollsDue: r.PollsDue, Submitted: r.Submitted, EndedDue: r.EndedDue, Ended: r.Ended, Extracted: r.Extracted,
 		}
 		next, err := readNext(ctx, tx, now, unsentMargin)
 		if err != nil {

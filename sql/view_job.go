@@ -45,6 +45,7 @@ type jobViewRow struct {
 	Items         int64   `db:"item_count"`
 	ProviderJobID *string `db:"provider_job_id"`
 	Status        *string `db:"provider_status"`
+	Called        int64   `db:"called"`
 	Total         *int64  `db:"provider_total"`
 	Completed     *int64  `db:"provider_completed"`
 	Failed        *int64  `db:"provider_failed"`
@@ -61,7 +62,7 @@ func (r jobViewRow) view() reconcile.JobView {
 	return reconcile.JobView{
 		JobID: r.JobID, State: reconcile.JobState(r.State), Uncertain: r.Uncertain > 0, Policy: policyName(r.PolicyID, r.PolicyVersion),
 		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region, Items: r.Items,
-		ProviderJobID: orEmpty(r.ProviderJobID), Status: orEmpty(r.Status), Total: orZero(r.Total), Completed: orZero(r.Completed), Failed: orZero(r.Failed),
+		ProviderJobID: orEmpty(r.ProviderJobID), Called: r.Called == 1, Status: orEmpty(r.Status), Total: orZero(r.Total), Completed: orZero(r.Completed), Failed: orZero(r.Failed),
 		CreatedAt: fromMicros(r.CreatedUS), SubmittedAt: timePointer(r.SubmittedUS), NextSubmit: timePointer(r.NextSubmitUS),
 		NextPoll: timePointer(r.NextPollUS), EndedAt: timePointer(r.EndedUS), ConsumedAt: timePointer(r.ConsumedUS),
 	}

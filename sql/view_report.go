@@ -172,6 +172,7 @@ type sendRow struct {
 	Region        string  `db:"region"`
 	Outcome       *string `db:"outcome"`
 	Code          string  `db:"code"`
+	Called        int64   `db:"called"`
 	NextSubmitUS  *int64  `db:"next_submit_us"`
 	NextPollUS    *int64  `db:"next_poll_us"`
 	NextConsumeUS *int64  `db:"next_consume_us"`
@@ -193,7 +194,7 @@ func (r sendRow) view(nowUS int64) reconcile.SendView {
 		JobID: r.JobID, JobState: reconcile.JobState(r.State), ProviderJobID: orEmpty(r.ProviderJobID),
 		SubmissionID: orEmpty(r.SubmissionID), Evidence: orEmpty(r.Evidence), SendBy: timePointer(r.DeadlineUS), LeftAt: timePointer(r.IntentUS),
 		NextLook: timePointer(r.NextLookUS), Obstacle: orEmpty(r.Obstacle),
-		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region,
+		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region, Called: r.Called == 1,
 		NextSubmit: timePointer(r.NextSubmitUS), NextPoll: timePointer(r.NextPollUS), NextConsume: timePointer(r.NextConsumeUS),
 	}
 	if r.TextLeft != nil && *r.TextLeft == 0 {

@@ -29,7 +29,7 @@ type chaosSize struct {
 
 var (
 	chaosShort = chaosSize{reports: 400, jobItems: 20, kills: 4, stops: 1, points: 5, pause: 3 * time.Second}
-	chaosLong  = chaosSize{reports: 20_000, jobItems: 150, kills: 20, stops: 5, points: len(crashpoint.Points()), pause: 6 * time.Second}
+	chaosLong  = chaosSize{reports: 20_000, jobItems: 150, kills: 20, stops: 5, points: len(crashpoint.JobPoints()), pause: 6 * time.Second}
 )
 
 const (
@@ -127,7 +127,7 @@ func newChaos(t *testing.T, database string, size chaosSize, seed uint64) *chaos
 		c.size.stops = 0
 	}
 	c.must(exitDone, "policy", "approve", "patient-community", "--reason", "a test")
-	c.points = slices.Clone(crashpoint.Points())
+	c.points = slices.Clone(crashpoint.JobPoints())
 	c.rand.Shuffle(len(c.points), func(i, j int) { c.points[i], c.points[j] = c.points[j], c.points[i] })
 	c.points = c.points[:size.points]
 	c.takeInWhileOthersWork()

@@ -30,7 +30,7 @@ type crashKind struct {
 }
 
 var crashKinds = []crashKind{
-	{"listing", (*crashing).overSandbox, crashpoint.Points(), stimuli},
+	{"listing", (*crashing).overSandbox, crashpoint.JobPoints(), stimuli},
 }
 
 // manner is at which hits of a point processes are killed, one after the other.

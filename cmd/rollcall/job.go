@@ -162,6 +162,8 @@ func nextOfJob(j reconcile.JobView) string {
 	switch {
 	case j.NextSubmit != nil:
 		return "submit " + when(*j.NextSubmit)
+	case j.NextPoll != nil && j.Called:
+		return "call " + when(*j.NextPoll)
 	case j.NextPoll != nil:
 		return "poll " + when(*j.NextPoll)
 	}

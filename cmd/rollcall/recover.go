@@ -65,7 +65,7 @@ func (a *app) recover(ctx context.Context, r *reconcile.Reconciler, o reconcile.
 		}
 	}
 	// What was done before an error stands, and is worth to be known.
-	if perr := a.printRecovery(out, err == nil, unlisted(r.Accounts)); err == nil {
+	if perr := a.printRecovery(out, err == nil, unlisted(r.Accounts, r.Callers)); err == nil {
 		err = perr
 	}
 	if err != nil {
@@ -78,11 +78,14 @@ func (a *app) recover(ctx context.Context, r *reconcile.Reconciler, o reconcile.
 }
 
 // unlisted are the accounts that tell nothing about the origin of their jobs.
-func unlisted(accounts []batch.Provider) (names []string) {
+func unlisted(accounts []batch.Provider, callers []batch.Caller) (names []string) {
 	for _, p := range accounts {
 		if _, ok := p.(batch.Inventory); !ok || p.Capabilities().Settlement != batch.SettleByListing {
 			names = append(names, p.Account().Name)
 		}
+	}
+	for _, c := range callers {
+		names = append(names, c.Account().Name)
 	}
 	return names
 }

@@ -22,6 +22,7 @@ func (a *app) runCommand() *cobra.Command {
   collect  plans provider jobs from pending works
   resolve  finds out what became of submissions of unknown outcome
   submit   sends ready jobs
+  call     asks about the texts of jobs whose processor knows no jobs, one by one
   poll     asks about jobs whose poll is due
   consume  reads and judges the results of ended jobs
   apply    makes the review records
@@ -201,6 +202,7 @@ func (a *app) dryRun(ctx context.Context, d *deployment) error {
 	t.row("collect", fmt.Sprintf("%d works, %d held reports", w.Pending, w.Held), fmt.Sprintf("%d works", w.Later))
 	t.row("resolve", fmt.Sprintf("%d submissions without an outcome", w.Open), "")
 	t.row("submit", fmt.Sprintf("%d jobs", w.Ready), fmt.Sprintf("%d jobs", w.ReadyLater))
+	t.row("call", fmt.Sprintf("%d jobs", w.CallsDue), fmt.Sprintf("%d jobs", w.Called-w.CallsDue))
 	t.row("poll", fmt.Sprintf("%d jobs", w.PollsDue), fmt.Sprintf("%d jobs", w.Submitted-w.PollsDue))
 	t.row("consume", fmt.Sprintf("%d jobs", w.EndedDue), fmt.Sprintf("%d jobs", w.Ended-w.EndedDue))
 	t.row("apply", fmt.Sprintf("%d works", w.Extracted), "")

@@ -60,7 +60,7 @@ func TestReadyzTellsWhatIsWrong(t *testing.T) {
 
 	r := ready(t, address, "a run of submit", func(r readiness) bool { return r.Ready && r.Dispatch != nil })
 	if r.Database != "ok" || r.Schema != "ok" || r.Degraded || len(r.Accounts) != 1 || r.Accounts[0] != (accountState{"sandbox", "readable"}) ||
-		len(r.Schedules) != 3 || r.schedule("dispatch").NextDue == nil || r.schedule("dispatch").LastSlot == nil || len(r.Paused) != 0 {
+		len(r.Schedules) != 4 || r.schedule("dispatch").NextDue == nil || r.schedule("dispatch").LastSlot == nil || len(r.Paused) != 0 {
 		t.Errorf("ready: %+v", r)
 	}
 

@@ -118,6 +118,9 @@ func (a *app) printOverview(o reconcile.Overview, doubt string) {
 		t.row("records "+l, o.Records[l])
 	}
 	t.row("next poll", whenp(o.NextPoll))
+	if o.NextCall != nil {
+		t.row("next call", whenp(o.NextCall))
+	}
 	t.row("open findings", o.OpenFindings)
 	_ = t.flush()
 	for _, u := range o.Uncertain {

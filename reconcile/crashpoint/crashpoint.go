@@ -4,6 +4,8 @@
 // environment asks for it.
 package crashpoint
 
+import "slices"
+
 // The points, in the order in which a report passes them. Each stands between
 // two effects of which a crash leaves the first without the second.
 const (
@@ -19,6 +21,11 @@ const (
 	ResolveAccepted   = "resolve.accepted"    // the job's id is committed
 	ResolveFenced     = "resolve.fenced"      // the input file is deleted, we have not noted it
 	ResolveAbsent     = "resolve.absent"      // the submission is closed, the job may be sent again
+	CallClaimed       = "call.claimed"        // calls are claimed, nothing is sent
+	CallAnswered      = "call.answered"       // the processor has answered, nothing is noted
+	CallNoted         = "call.noted"          // answers are committed
+	CallStaged        = "call.staged"         // some lines of the answers are staged, the job has not ended
+	CallEnded         = "call.ended"          // the job is committed as ended
 	PollClaimed       = "poll.claimed"        // the next poll is committed, nothing is asked
 	PollAnswered      = "poll.answered"       // the provider answered, nothing is noted
 	PollEnded         = "poll.ended"          // the job is committed as ended
@@ -37,6 +44,18 @@ func Points() []string {
 	return []string{
 		IntakeAccepted, CollectPlanned, CollectReady, SubmitIntent, SubmitUploaded, SubmitFileNoted, SubmitCreated, SubmitAccepted,
 		ResolveFound, ResolveAccepted, ResolveFenced, ResolveAbsent,
+		CallClaimed, CallAnswered, CallNoted, CallStaged, CallEnded,
 		PollClaimed, PollAnswered, PollEnded, ConsumeStaged, ConsumeWhole, ConsumeJudged, ConsumeFinished, ApplyRecorded, SweepNoted, SweepDeleted, CheckFindingsOpen,
 	}
+}
+
+// CallPoints are the points of the pass call. A report at a processor with jobs
+// passes all others.
+func CallPoints() []string {
+	return []string{CallClaimed, CallAnswered, CallNoted, CallStaged, CallEnded}
+}
+
+// JobPoints are the points that a report at a processor with jobs passes.
+func JobPoints() []string {
+	return slices.DeleteFunc(Points(), func(p string) bool { return slices.Contains(CallPoints(), p) })
 }

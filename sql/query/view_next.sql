@@ -6,7 +6,7 @@ WITH brakes AS (
   SELECT scope, stage FROM pauses WHERE lifted_us IS NULL
 ), stops AS (
   SELECT name, subject FROM findings WHERE resolved_us IS NULL
-    AND name IN ('job_vanished', 'account_mismatch', 'boundary_mismatch', 'text_unreadable', 'results_unreadable')
+    AND name IN ('job_vanished', 'account_mismatch', 'boundary_mismatch', 'text_unreadable', 'results_unreadable', 'lane_closed')
 ), sending AS (
   SELECT p.policy_id, p.version FROM policy_versions p JOIN boundaries b ON b.boundary_id = p.boundary_id
   WHERE p.state = 'approved' AND NOT EXISTS (SELECT 1 FROM brakes k
@@ -23,10 +23,19 @@ WITH brakes AS (
     AND NOT EXISTS (SELECT 1 FROM stops f WHERE f.subject = 'job:' || j.job_id AND f.name IN ('boundary_mismatch', 'text_unreadable'))
   UNION ALL
   SELECT MIN(j.next_poll_us) FROM jobs j JOIN boundaries b ON b.boundary_id = j.boundary_id
-  WHERE j.state = 'submitted'
+  WHERE j.state = 'submitted' AND j.called = 0
     AND NOT EXISTS (SELECT 1 FROM brakes k
       WHERE k.stage = 'poll' AND k.scope IN ('all', 'account:' || b.account, 'policy:' || j.policy_id))
     AND NOT EXISTS (SELECT 1 FROM stops f WHERE f.subject = 'job:' || j.job_id AND f.name IN ('account_mismatch', 'job_vanished'))
+  UNION ALL
+  -- A call is made while its text may be sent; what has all its answers goes on.
+  SELECT MIN(j.next_poll_us) FROM jobs j
+  WHERE j.state = 'submitted' AND j.called = 1
+    AND (NOT EXISTS (SELECT 1 FROM calls c WHERE c.job_id = j.job_id AND c.state <> 'done')
+      OR EXISTS (SELECT 1 FROM sending s WHERE s.policy_id = j.policy_id AND s.version = j.policy_version)
+        AND NOT EXISTS (SELECT 1 FROM stops f WHERE f.subject = 'job:' || j.job_id AND f.name IN ('account_mismatch', 'boundary_mismatch', 'text_unreadable'))
+        AND NOT EXISTS (SELECT 1 FROM stops f JOIN boundaries b ON f.subject = 'account:' || b.account
+          WHERE b.boundary_id = j.boundary_id AND f.name = 'lane_closed'))
   UNION ALL
   SELECT MIN(j.next_consume_us) FROM jobs j
   WHERE j.state = 'ended'

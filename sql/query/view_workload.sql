@@ -12,8 +12,10 @@ SELECT
   (SELECT COUNT(*) FROM jobs j WHERE j.state = 'ready' AND j.next_submit_us > $1
     AND NOT EXISTS (SELECT 1 FROM submissions s WHERE s.job_id = j.job_id AND s.outcome IS NULL)) AS ready_later,
   (SELECT COUNT(*) FROM submissions WHERE outcome IS NULL) AS open,
-  (SELECT COUNT(*) FROM jobs WHERE state = 'submitted' AND next_poll_us <= $1) AS polls_due,
-  (SELECT COUNT(*) FROM jobs WHERE state = 'submitted') AS submitted,
+  (SELECT COUNT(*) FROM jobs WHERE state = 'submitted' AND called = 0 AND next_poll_us <= $1) AS polls_due,
+  (SELECT COUNT(*) FROM jobs WHERE state = 'submitted' AND called = 1 AND next_poll_us <= $1) AS calls_due,
+  (SELECT COUNT(*) FROM jobs WHERE state = 'submitted' AND called = 1) AS called,
+  (SELECT COUNT(*) FROM jobs WHERE state = 'submitted' AND called = 0) AS submitted,
   (SELECT COUNT(*) FROM jobs WHERE state = 'ended' AND next_consume_us <= $1) AS ended_due,
   (SELECT COUNT(*) FROM jobs WHERE state = 'ended') AS ended,
   (SELECT COUNT(*) FROM works WHERE stage = 'extracted') AS extracted

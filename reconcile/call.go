@@ -1,0 +1,263 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"rollcall/batch"
+)
+
+// Call asks about the texts of jobs whose processor has no jobs, each in a call
+// of its own, and ends the jobs that have all their answers.
+//
+// An answer is committed before it counts, once, and its text is not sent again.
+// A call whose answer was not committed is repeated, which costs money and has
+// no other effect.
+//
+// A run begins calls for CallFor at the most. It waits within that for an account
+// that may be called again soon, and leaves what comes later to the next run.
+func (r *Reconciler) Call(ctx context.Context, now time.Time) (Tally, error) {
+	tally, err := r.stranded(ctx, now)
+	if err != nil || len(r.Callers) == 0 {
+		return tally, err
+	}
+	// Before anything is sent: a ledger that was put back takes for uncalled what was called.
+	if err := r.VerifyWitness(ctx, now); err != nil {
+		return tally, err
+	}
+	began := r.Uptime()
+	for {
+		var wake time.Time
+		for _, caller := range r.Callers {
+			l := &lane{r: r, caller: caller, account: caller.Account(), rate: r.rateOf(caller.Account().Name), until: began + r.Settings.CallFor}
+			next, err := l.turn(ctx)
+			tally.Add(l.tally)
+			if err != nil {
+				return tally, fmt.Errorf("call account %s: %w", l.account.Name, err)
+			}
+			wake = earlier(wake, next)
+		}
+		now, err := r.Now(ctx)
+		if err != nil || wake.IsZero() {
+			return tally, err
+		}
+		pause := max(wake.Sub(now), idleShortest)
+		if pause > callPause || r.Uptime()-began+pause >= r.Settings.CallFor {
+			return tally, nil
+		}
+		if err := r.wait(ctx, pause); err != nil {
+			return tally, err
+		}
+	}
+}
+
+// callPause is the longest wait within a run.
+const callPause = 5 * time.Second
+
+// stranded tells of jobs whose account is not configured any more. They wait for it.
+func (r *Reconciler) stranded(ctx context.Context, now time.Time) (tally Tally, err error) {
+	accounts, err := r.Store.CalledAccounts(ctx)
+	if err != nil {
+		return tally, err
+	}
+	for _, account := range accounts {
+		if _, ok := r.callerOf(account); ok {
+			continue
+		}
+		jobs, err := r.Store.CalledJobs(ctx, now, now.Add(callHorizon(&r.Settings)), account, r.Settings.JobsPerRun)
+		if err != nil {
+			return tally, err
+		}
+		for _, job := range jobs {
+			tally.Add(Tally{Seen: 1, Failed: 1})
+			err := r.raise(ctx, now, EventAccountMismatch, "job:"+job.ID, "account fingerprint "+account)
+			if err == nil {
+				_, err = r.Store.SettleCalls(ctx, now, now.Add(r.Settings.PollMax), job.ID)
+			}
+			if stops(ctx, err) {
+				return tally, err
+			}
+		}
+	}
+	return tally, nil
+}
+
+// rateOf is how fast an account may be called.
+func (r *Reconciler) rateOf(account string) Rate {
+	if rate, ok := r.Rates[account]; ok {
+		return rate
+	}
+	return r.Settings.CallRate
+}
+
+// wait waits within a pass.
+func (r *Reconciler) wait(ctx context.Context, d time.Duration) error {
+	if r.Wait != nil {
+		return r.Wait(ctx, d)
+	}
+	return Sleep(ctx, d)
+}
+
+// earlier is the earlier of two instants, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// lane is one account's turn in a run.
+type lane struct {
+	r       *Reconciler
+	caller  batch.Caller
+	account batch.Account
+	rate    Rate
+	until   time.Duration // by Uptime: no call is begun behind it
+	tally   Tally
+
+	shut  bool      // no call to this account is begun any more in this turn
+	floor time.Time // the account may not be called before; zero for none
+}
+
+// turn makes the calls of the account that are due. next is when there is more
+// to do, zero for nothing that goes on by itself.
+func (l *lane) turn(ctx context.Context) (next time.Time, err error) {
+	now, err := l.r.Now(ctx)
+	if err != nil {
+		return next, err
+	}
+	jobs, err := l.r.Store.CalledJobs(ctx, now, now.Add(callHorizon(&l.r.Settings)), l.account.Fingerprint, l.r.Settings.JobsPerRun)
+	if err != nil {
+		return next, err
+	}
+	for i := range jobs {
+		again, err := l.job(ctx, &jobs[i])
+		switch {
+		case stops(ctx, err):
+			return next, errors.Join(ctx.Err(), err)
+		case errors.Is(err, ErrPaused), errors.Is(err, ErrNotApproved):
+			l.r.Log.Info().Str("pass", string(PassCall)).Str("job_id", jobs[i].ID).Str("why", err.Error()).Msg("no call is begun")
+		case err != nil:
+			l.tally.Failed++
+			l.r.Log.Warn().Err(err).Str("pass", string(PassCall)).Str("job_id", jobs[i].ID).Msg("job put off")
+		default:
+			next = earlier(next, again)
+		}
+	}
+	if l.shut {
+		return time.Time{}, nil
+	}
+	return next, nil
+}
+
+// job makes the calls of one job that are due, and ends it when it has all answers.
+func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
+	now, err := l.r.Now(ctx)
+	if err != nil {
+		return next, err
+	}
+	policy, err := l.r.Store.Policy(ctx, job.Policy)
+	if err != nil {
+		return next, err
+	}
+	if err := l.drop(ctx, now, job); err != nil {
+		return next, err
+	}
+	c := &calling{lane: l, job: job, policy: &policy, question: policy.Question(), ends: make(chan callMade, max(l.rate.AtOnce, 1)), proof: newKeyProof(l.r)}
+	var halt error
+	if _, err := l.r.accountFor(&policy); err != nil {
+		halt = errors.Join(err, l.r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, err.Error()))
+		l.floor = now.Add(l.r.Settings.SubmitRetry)
+	} else {
+		halt = c.run(ctx)
+	}
+	if stops(ctx, halt) {
+		return next, halt
+	}
+	if now, err = l.r.Now(ctx); err != nil {
+		return next, err
+	}
+	left, err := l.r.Store.SettleCalls(ctx, now, l.floor, job.ID)
+	if err != nil {
+		return next, errors.Join(halt, err)
+	}
+	if left.Open > 0 {
+		return left.Next, halt
+	}
+	// Each call has its answer. If the process dies here, the next run ends the job.
+	if err := c.end(ctx, now); err != nil {
+		return next, err
+	}
+	l.tally.Seen++
+	l.tally.Moved++
+	return time.Time{}, nil
+}
+
+// drop ends the calls of members that are not wanted any more, also while
+// nothing may be called.
+func (l *lane) drop(ctx context.Context, now time.Time, job *Job) error {
+	for {
+		n, err := l.r.Store.DropUncalled(ctx, now, job.ID, l.r.Settings.Chunk)
+		if err != nil || n == 0 {
+			return err
+		}
+		l.tally.Add(Tally{Seen: int64(n), Moved: int64(n)})
+	}
+}
+
+// probing guards what this process knows about accounts: see Reconciler.probed.
+var probing sync.Mutex
+
+// probe asks, with a made-up text, whether the account answers as the lane needs
+// it, once in a process for each question. Anything but nil keeps the lane closed.
+func (c *calling) probe(ctx context.Context, now time.Time) error {
+	key := c.account.Fingerprint + " " + c.policy.Key().String()
+	probing.Lock()
+	known := c.r.probed[key]
+	probing.Unlock()
+	if known {
+		return nil
+	}
+	subject := "account:" + c.account.Name
+	probeCtx, cancel := context.WithTimeout(ctx, c.r.Settings.CallWithin)
+	defer cancel()
+	if err := c.caller.Probe(probeCtx, c.question); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.shut = true
+		c.floor = now.Add(max(c.r.Settings.SubmitRetry, min(batch.RetryAfter(err), c.r.Settings.RetryCap)))
+		if kind, ok := brakeOf(err); ok {
+			return errors.Join(errLaneClosed, c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
+		}
+		return errors.Join(errLaneClosed, c.r.raise(ctx, now, EventLaneClosed, subject, evidenceOf(err)))
+	}
+	if err := c.r.settle(ctx, now, EventLaneClosed, subject, "a made-up text was answered as it must be"); err != nil {
+		return err
+	}
+	probing.Lock()
+	defer probing.Unlock()
+	if c.r.probed == nil {
+		c.r.probed = map[string]bool{}
+	}
+	c.r.probed[key] = true
+	return nil
+}
+
+// errLaneClosed: a finding says why nothing is called.
+var errLaneClosed = errors.New("the account does not answer as it must, so no text is sent to it")
+
+// brakeOf is the event with which an account is paused that would refuse every
+// other call as well.
+func brakeOf(err error) (EventKind, bool) {
+	switch batch.KindOf(err) {
+	case batch.Denied, batch.NotFound:
+		return EventAccountDenied, true
+	case batch.OutOfCredit:
+		return EventOutOfCredit, true
+	}
+	return EventKind{}, false
+}

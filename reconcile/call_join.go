@@ -1,0 +1,144 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/reconcile/crashpoint"
+	"rollcall/reconcile/keyring"
+)
+
+// end joins the answers of a job, stages them as its one set of results, and ends
+// the job. What an earlier run staged stays: a call's answer never changes.
+func (c *calling) end(ctx context.Context, now time.Time) error {
+	after, err := c.r.Store.BeginCallResults(ctx, c.job.ID)
+	if err != nil {
+		return err
+	}
+	check, err := newAnswerCheck(&c.policy.Classifier)
+	if err != nil {
+		return fmt.Errorf("schema of policy %s: %w", c.policy.Key(), err)
+	}
+	f := &fileReading{channel: batch.ChannelOutput, jobReading: &jobReading{
+		consuming: &consuming{Reconciler: c.r, now: now, proof: c.proof}, job: c.job, policy: c.policy, check: check,
+	}}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		members, err := c.r.Store.CallAnswers(ctx, c.job.ID, after, f.chunkLines())
+		if err != nil {
+			return err
+		}
+		if len(members) == 0 {
+			break
+		}
+		if err := c.stage(ctx, f, members); err != nil {
+			return err
+		}
+		after = members[len(members)-1].Line
+	}
+	if err := c.r.Store.EndCalls(ctx, now, c.job.ID, func() hash.Hash { return c.r.Keys.NewMAC(keyring.Body) }); err != nil {
+		return err
+	}
+	// The results are whole, and consume judges them.
+	c.r.step(crashpoint.CallEnded)
+	return nil
+}
+
+// stage stages the lines of some members.
+func (c *calling) stage(ctx context.Context, f *fileReading, members []CalledMember) error {
+	works := make([]string, len(members))
+	for i := range members {
+		works[i] = members[i].WorkID
+	}
+	texts, err := c.r.Store.MemberTexts(ctx, c.job.ID, works)
+	if err != nil {
+		return err
+	}
+	lines := make([]ResultLine, 0, len(members))
+	for i := range members {
+		line, err := c.line(ctx, f, &members[i], texts[members[i].WorkID])
+		if err != nil {
+			return fmt.Errorf("line %d: %w", members[i].Line, err)
+		}
+		lines = append(lines, line)
+	}
+	f.damaged = nil
+	f.count(lines)
+	// A finding comes first: in the other order a process that dies in between
+	// would tell nobody.
+	for _, e := range UnreadableWorks(f.damaged).Events(c.job.ID) {
+		f.logEvents(e)
+		if err := c.r.Store.OpenFinding(ctx, f.now, e); err != nil {
+			return err
+		}
+	}
+	if err := c.r.Store.StageLines(ctx, c.job.ID, batch.ChannelOutput, lines); err != nil {
+		return err
+	}
+	// These lines are staged, and the job has not ended. If the process dies here,
+	// the next run stages the others.
+	c.r.step(crashpoint.CallStaged)
+	return nil
+}
+
+// line is the result line of a member, from the answers of its calls.
+func (c *calling) line(ctx context.Context, f *fileReading, m *CalledMember, item RequestItem) (ResultLine, error) {
+	res, err := c.joined(m)
+	if err != nil {
+		return ResultLine{}, err
+	}
+	item.WorkID = m.WorkID
+	digest := f.newLineMAC()
+	fmt.Fprintf(digest, "%s\n%s\n%s\n", m.WorkID, res.Outcome, res.Code)
+	digest.Write(res.Content)
+	raw := rawLine{number: m.Line, bytes: int64(len(res.Content)), mac: hex.EncodeToString(digest.Sum(nil))}
+	line, err := f.memberLine(ctx, raw, res, item)
+	if res.Code == string(faultText) { // says what is wrong better than its outcome does
+		line.Code = res.Code
+	}
+	return line, err
+}
+
+// joined is what all calls about a member come to.
+func (c *calling) joined(m *CalledMember) (batch.Result, error) {
+	parts := make([]batch.Result, 0, len(m.Segments))
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if s.Segments != int64(len(m.Segments)) && s.Result.Code != codeNotWanted {
+			return batch.Result{}, fmt.Errorf("%d answers of %d segments of work %s", len(m.Segments), s.Segments, m.WorkID)
+		}
+		res := s.Result
+		if res.Outcome == batch.Answered {
+			plain, err := c.r.Keys.Decrypt(s.Content, callPlace(c.job.ID, m.WorkID, int64(i+1))...)
+			if err != nil {
+				return batch.Result{}, fmt.Errorf("answer about work %s: %w", m.WorkID, err)
+			}
+			res.Content = plain
+		}
+		switch res.Code { // ours, of which the adapter knows nothing
+		case codeNotWanted, codeSplitChanged, string(faultText):
+			return withTokens(batch.Result{Outcome: res.Outcome, Code: res.Code, Model: res.Model}, m), nil
+		}
+		parts = append(parts, res)
+	}
+	res := safeResult(c.caller.Join(c.question, parts))
+	if res.Outcome != batch.Answered {
+		res.Content = nil
+	}
+	return res, nil
+}
+
+// withTokens is a result that counts the tokens of all calls about a member.
+func withTokens(res batch.Result, m *CalledMember) batch.Result {
+	for i := range m.Segments {
+		res.InputTokens += m.Segments[i].Result.InputTokens
+		res.OutputTokens += m.Segments[i].Result.OutputTokens
+	}
+	return res
+}

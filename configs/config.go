@@ -62,6 +62,8 @@ type Account struct {
 	PermittedRanges []string `yaml:"permitted_ranges"` // private ranges in which the host may be
 	CallTimeout     Duration `yaml:"call_timeout"`     // one small call; 0 for the provider client's default
 	TransferTimeout Duration `yaml:"transfer_timeout"` // one upload or download; 0 for the provider client's default
+	Limits          Limits   `yaml:"limits"`           // what it has at once
+	Prices          []Price  `yaml:"prices"`           // of models, for estimates, budgets and costs
 }
 
 // Host is the host[:port] of every call, as a policy's boundary names it; "" if
@@ -170,6 +172,7 @@ type Check struct {
 	JobOverdue     Duration `yaml:"job_overdue"`     // a job at the processor
 	StuckAfter     Duration `yaml:"stuck_after"`     // an ended job, or an outcome that is not applied
 	UnreadAfter    Duration `yaml:"unread_after"`    // a job whose result files are not read
+	LimitAfter     Duration `yaml:"limit_after"`     // a job that waits for a limit of its account
 	MaxListed      int      `yaml:"max_listed"`      // offenders listed for one invariant
 }
 
@@ -205,7 +208,7 @@ func Default() *Config {
 			MissGrace: Duration(s.MissGrace), MissCount: s.MissCount, FilesGrace: Duration(s.FilesGrace)},
 		Consume: Consume{Retry: Duration(s.ConsumeRetry), LostGrace: Duration(s.LostGrace), MaxLine: Size(s.LineBytes), MaxSet: Size(s.SetBytes)},
 		Check: Check{UncertainAfter: Duration(s.UncertainAfter), JobOverdue: Duration(s.JobOverdue),
-			StuckAfter: Duration(s.StuckAfter), UnreadAfter: Duration(s.UnreadAfter), MaxListed: s.BreachLimit},
+			StuckAfter: Duration(s.StuckAfter), UnreadAfter: Duration(s.UnreadAfter), LimitAfter: Duration(s.LimitAfter), MaxListed: s.BreachLimit},
 		Lease: Duration(2 * time.Minute),
 		Log:   Log{Level: "info"},
 
@@ -231,7 +234,7 @@ func (c *Config) Settings() reconcile.Settings {
 		ConsumeRetry: c.Consume.Retry.Std(), LostGrace: c.Consume.LostGrace.Std(),
 		LineBytes: int(c.Consume.MaxLine), SetBytes: int64(c.Consume.MaxSet),
 		UncertainAfter: c.Check.UncertainAfter.Std(), JobOverdue: c.Check.JobOverdue.Std(),
-		StuckAfter: c.Check.StuckAfter.Std(), UnreadAfter: c.Check.UnreadAfter.Std(), BreachLimit: c.Check.MaxListed,
+		StuckAfter: c.Check.StuckAfter.Std(), UnreadAfter: c.Check.UnreadAfter.Std(), LimitAfter: c.Check.LimitAfter.Std(), BreachLimit: c.Check.MaxListed,
 	}
 }
 
@@ -269,6 +272,7 @@ func (c *Config) resolve(dir string) {
 	for i := range c.Accounts {
 		a := &c.Accounts[i]
 		a.CAFile = under(dir, a.CAFile)
+		a.Limits.fillIn()
 		c.placeSecret(&a.APIKey, fmt.Sprintf("accounts[%d].api_key", i), dir)
 	}
 	for i := range c.Sources {

@@ -148,6 +148,9 @@ func TestExampleShowsEveryFieldWithItsDefault(t *testing.T) {
 		case "database.url", "database.max_connections", "database.url.file", "database.url.env", "accounts[0].api_key.env": // alternatives, in comments
 			continue
 		}
+		if strings.HasPrefix(field, "accounts[0].prices[0].") { // in comments too: nobody is to take over a price that is out of date
+			continue
+		}
 		if _, ok := c.doc.marks[field]; !ok {
 			t.Errorf("the example does not show %s", field)
 		}

@@ -27,6 +27,7 @@ type policyFile struct {
 	Attempts   int64                   `yaml:"attempts"`
 	Runs       int64                   `yaml:"runs"`
 	Review     reviewFile              `yaml:"review"`
+	Budget     budgetFile              `yaml:"budget"`
 }
 
 type termsFile struct {
@@ -121,6 +122,7 @@ func loadPolicy(path, classifiersDir string) (reconcile.Policy, error) {
 	if strings.ContainsAny(f.Host, "/@ ") {
 		fail("host", "must be a host name, with :port where the account has one, and nothing else")
 	}
+	f.Budget.check(fail)
 	p := f.policy()
 	classifier := f.classifier(classifiersDir, fail)
 	if classifier != nil {
@@ -160,6 +162,7 @@ func (f *policyFile) policy() reconcile.Policy {
 		},
 		Authority: f.Authority, Attempts: f.Attempts, Runs: f.Runs,
 		Review: reconcile.Review{DueSeconds: int64(f.Review.Due.Std() / time.Second), OnDue: f.Review.OnDue},
+		Budget: f.Budget.budget(),
 	}
 }
 
@@ -183,8 +186,8 @@ func placePolicyErrors(err error, fail failFunc, classifier *classifierDir) {
 }
 
 // CheckPolicy says where a policy's boundary differs from the account that it
-// names. An account that differs is never used: its reports are held. Answers
-// that are still unknown are passed over.
+// names, and why its budget could not be kept there. An account that differs is
+// never used: its reports are held. Answers that are still unknown are passed over.
 func (c *Config) CheckPolicy(p reconcile.Policy) error {
 	b := p.Boundary
 	if isUnknown(b.Account) {
@@ -204,7 +207,7 @@ func (c *Config) CheckPolicy(p reconcile.Policy) error {
 				key, f.field, f.policy, a.Name, f.account))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkBudget(p))...)
 }
 
 func isUnknown(answer string) bool {

@@ -90,6 +90,8 @@ func (a *Account) check(at string, fail failFunc) {
 		}
 	}
 	a.APIKey.check(at+".api_key", fail)
+	a.Limits.check(at+".limits", fail)
+	a.checkPrices(at, fail)
 	for i, r := range a.PermittedRanges {
 		if p, err := netip.ParsePrefix(r); err != nil || p != p.Masked() {
 			fail(fmt.Sprintf("%s.permitted_ranges[%d]", at, i), "must be a range such as 10.20.0.0/16, with zeros behind its length")
@@ -223,6 +225,11 @@ func (c *Config) checkBounds(fail failFunc) {
 			fail(b.field, "must be between %d and %d", b.low, b.up)
 		}
 	}
+	for i, a := range c.Accounts {
+		if n := a.Limits.EnqueuedTokens; n != nil && *n > 0 && *n < c.Jobs.MaxItemTokens {
+			fail(fmt.Sprintf("accounts[%d].limits.enqueued_tokens", i), "is below jobs.max_item_tokens: such a text would fit into no job of the account")
+		}
+	}
 	if c.Jobs.MaxItemTokens > c.Jobs.MaxTokens {
 		fail("jobs.max_item_tokens", "is above jobs.max_tokens: such a text would fit into no job")
 	}
@@ -235,7 +242,7 @@ func (c *Config) checkTimes(fail failFunc) {
 		"call.interval": c.Call.Interval, "call.run_for": c.Call.RunFor, "call.within": c.Call.Within, "call.retry": c.Call.Retry,
 		"poll.first": c.Poll.First, "poll.max": c.Poll.Max, "poll.retry_cap": c.Poll.RetryCap, "poll.miss_grace": c.Poll.MissGrace,
 		"poll.files_grace": c.Poll.FilesGrace, "consume.retry": c.Consume.Retry, "consume.lost_grace": c.Consume.LostGrace, "check.uncertain_after": c.Check.UncertainAfter,
-		"check.job_overdue": c.Check.JobOverdue, "check.stuck_after": c.Check.StuckAfter, "check.unread_after": c.Check.UnreadAfter, "lease": c.Lease,
+		"check.job_overdue": c.Check.JobOverdue, "check.stuck_after": c.Check.StuckAfter, "check.unread_after": c.Check.UnreadAfter, "check.limit_after": c.Check.LimitAfter, "lease": c.Lease,
 	} {
 		if d <= 0 {
 			fail(field, "must be longer than 0")

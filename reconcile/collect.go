@@ -231,8 +231,8 @@ type jobLimits struct {
 	bytesPerToken, stretch int64 // stretch: how many bytes of a request one byte of text may become
 }
 
-// jobLimits are the tighter ones of the settings and the provider's, and the
-// bytes of a request line without its text.
+// jobLimits are the tighter ones of the settings, the account's and the
+// provider's, and the bytes of a request line without its text.
 //
 // How long a text becomes in a request is the adapter's business: one that
 // nests JSON in JSON escapes twice. A quotation mark is what grows most, so one
@@ -264,7 +264,7 @@ func (r *Reconciler) jobLimits(account processor, p *PolicyVersion) (jobLimits, 
 	return jobLimits{
 		items:         tighter(int64(s.JobItems), int64(l.Items)),
 		bytes:         tighter(s.JobBytes, l.Bytes),
-		tokens:        s.JobTokens,
+		tokens:        tighter(s.JobTokens, r.limitsOf(account).EnqueuedTokens),
 		itemBytes:     int64(l.ItemBytes),
 		itemTokens:    s.ItemTokens,
 		bytesPerToken: max(s.BytesPerToken, 1),

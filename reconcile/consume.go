@@ -224,7 +224,15 @@ func (j *jobReading) missed(ctx context.Context, channel batch.Channel, cause er
 // earlier turn ended: a member that has its outcome is not judged again.
 func (j *jobReading) judge(ctx context.Context) error {
 	caps := Caps{Attempts: j.policy.Attempts, Runs: j.policy.Runs, Retry: j.Settings.ItemRetry}
-	decide := func(f ItemFacts) Ruling { return Adjudicate(f, caps, j.job.Phase) }
+	price, err := j.price(ctx)
+	if err != nil {
+		return err
+	}
+	decide := func(f ItemFacts) Ruling {
+		r := Adjudicate(f, caps, j.job.Phase)
+		r.Charge = chargeFor(r.Outcome, f.Lines, price)
+		return r
+	}
 	for after := int64(0); ; {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -17,10 +17,11 @@ type EventKind struct {
 // How a finding of an event is closed: each remedy ends with one of them, as it
 // is to be typed.
 const (
-	thenResolve = `; then run: rollcall findings resolve ID --reason "…"`
-	thenWitness = `; the finding closes by itself once the witness can be used again`
-	thenProbe   = `; the finding closes by itself once the made-up text is answered`
-	thenResume  = `; then run: rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
+	thenResolve      = `; then run: rollcall findings resolve ID --reason "…"`
+	thenWitness      = `; the finding closes by itself once the witness can be used again`
+	thenProbe        = `; the finding closes by itself once the made-up text is answered`
+	thenResume       = `; then run: rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
+	thenResumePolicy = `; then run: rollcall resume --scope policy:NAME --stage dispatch --reason "…" (it closes this finding)`
 )
 
 // The events, by name.
@@ -34,6 +35,12 @@ var (
 	EventOutOfCredit = EventKind{"out_of_credit", Critical,
 		"the account's money or quota is used up; dispatch to it is paused",
 		"top the account up" + thenResume}
+	EventBudgetSpent = EventKind{"budget_spent", Critical,
+		"a policy's budget of the day does not hold its next job; dispatch of the policy is paused, and a new day alone does not resume it",
+		"to see what is spent, run: rollcall status; raise budget.per_day in a new version of the policy and approve it, or wait for the next UTC day" + thenResumePolicy}
+	EventBudgetUnpriced = EventKind{"budget_unpriced", Critical,
+		"a policy has a budget, and the configuration has no price of its model in the budget's currency; its jobs are not sent",
+		"add the price to the account's prices in the configuration, or give the policy a new version with budget: none" + thenResolve}
 	EventAccountMismatch = EventKind{"account_mismatch", Critical,
 		"no configured account is the one that this job was sent to, so it cannot be asked about; nothing is sent again",
 		"was the account's key exchanged, where no project is configured, or its project? put the old one back, " +
@@ -108,7 +115,7 @@ var (
 
 // EventKinds lists every event.
 func EventKinds() []EventKind {
-	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
+	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventBudgetSpent, EventBudgetUnpriced, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
 		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
 		EventSurplusJob, EventSurplusFile, EventLaneClosed, EventLedgerRewound, EventWitnessUnusable, EventCommitUnreplicated, EventScheduleRefused}
@@ -117,7 +124,7 @@ func EventKinds() []EventKind {
 // BrakeKinds are the events with which dispatch is paused. Their subject is the
 // pause's scope, and resuming dispatch there is their answer.
 func BrakeKinds() []EventKind {
-	return []EventKind{EventAccountDenied, EventOutOfCredit, EventLedgerRewound}
+	return []EventKind{EventAccountDenied, EventOutOfCredit, EventBudgetSpent, EventLedgerRewound}
 }
 
 func (k EventKind) event(subject, detail string) Event {

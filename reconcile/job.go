@@ -61,6 +61,7 @@ type Job struct {
 	Account       string // fingerprint of the account that it was sent to
 	ProviderJobID string
 	SubmissionID  string // of the accepted submission; filled by ClaimEndedJobs only
+	Price         *Price // that it was sent at, nil for none; filled by ClaimEndedJobs only
 	Status        string // the provider's last word
 	Phase         batch.Phase
 	SubmittedAt   time.Time
@@ -92,6 +93,11 @@ type Intent struct {
 	// every line in order; its sum becomes part of the intent. It is called once
 	// for each try of the transaction.
 	Manifest func() hash.Hash
+	// Estimate is what a job of so many lines, with so many bytes of text, may
+	// take; it becomes part of the intent. nil for none.
+	Estimate func(lines, content int64) Estimate
+	// Admission is what the intent must keep within; nil for nothing.
+	Admission *Admission
 }
 
 // Submission is a committed intent.

@@ -41,7 +41,7 @@ func (f *fileReading) newLine(raw rawLine, res batch.Result) ResultLine {
 		raw.mac = hex.EncodeToString(digest.Sum(nil))
 	}
 	return ResultLine{Line: raw.number, LineMAC: raw.mac, Bytes: raw.bytes, Code: batch.SafeCode(res.Code), Model: batch.SafeName(res.Model),
-		InputTokens: max(res.InputTokens, 0), OutputTokens: max(res.OutputTokens, 0), Disposition: LineStaged}
+		InputTokens: boundedTokens(res.InputTokens), OutputTokens: boundedTokens(res.OutputTokens), Disposition: LineStaged}
 }
 
 // strayLine is a line that belongs to no member: one that cannot be read is

@@ -76,6 +76,10 @@ func lieStoryOver(t *testing.T, ledger *sqltest.Ledger, rows string, l *liar) *l
 	s.fake.Hooks = fake.Hooks{Create: s.create, Status: s.status, Download: s.download}
 	s.r = s.reconciler(ledger)
 	s.r.Settings.ItemTokens = 200
+	s.limited(reconcile.AccountLimits{CreatesPerMinute: 1})
+	s.r.Prices = func(string, string) (reconcile.Price, bool) { // the first jobs are sent before anyone wrote them down
+		return reconcile.Price{Input: 1_000_000, Output: 2_000_000, Currency: "EUR"}, s.fake.Calls(fake.OpStatus) >= 3
+	}
 	s.r.PolicyFor = func(_, system string) (string, bool) {
 		return map[string]string{"forum": "p", "blog": "q"}[system], true
 	}
@@ -433,6 +437,11 @@ func (s *lieStory) verify() {
 				s.t.Errorf("work %s was sent again although its item of job %s did not fail; %v", work, job, s.errors)
 			}
 		}
+	}
+	// Whatever lied, each item that was answered is charged once: 100 tokens in and 10 out.
+	if got := s.rows(`SELECT s.submission_id FROM submissions s WHERE s.outcome = 'accepted' AND s.cost_micros <> 120 *
+		(SELECT COUNT(*) FROM items i WHERE i.job_id = s.job_id AND i.outcome IN ('succeeded', 'conflict') AND s.currency IS NOT NULL)`); len(got) > 0 {
+		s.t.Errorf("submissions %v are charged with something else than their items cost; %v", got, s.errors)
 	}
 	for _, name := range []string{"result_conflict", "results_lost", "boundary_mismatch", "text_unreadable"} {
 		if got := s.rows("SELECT DISTINCT name FROM findings WHERE name = $1", name); len(got) == 0 {

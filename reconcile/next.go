@@ -167,6 +167,9 @@ func (o outlook) nextUnsent(s *SendView) string {
 	if s.JobState == JobPlanning {
 		return fmt.Sprintf("collect completes job %s, and then submit sends it", s.JobID)
 	}
+	if s.WaitsFor != "" {
+		return fmt.Sprintf("submit sends job %s once its account is within its limit (%s), and tries at %s", s.JobID, s.WaitsFor, at(s.NextSubmit))
+	}
 	return fmt.Sprintf("submit sends job %s at %s", s.JobID, at(s.NextSubmit))
 }
 

@@ -108,6 +108,9 @@ type LineFact struct {
 	LineMAC string
 	Outcome ItemOutcome
 	Code    string
+	// What the provider says that it used; 0 for both where it does not.
+	InputTokens  int64
+	OutputTokens int64
 }
 
 // ItemFacts are a member's staged lines, and what the ledger knows of its work.
@@ -133,6 +136,8 @@ type Ruling struct {
 	Reason Reason
 	// RetryAfter is how long a work that returns to pending waits.
 	RetryAfter time.Duration
+	// Charge is what the member cost, whatever its outcome.
+	Charge Charge
 }
 
 // JudgedChunk says how far adjudication of a job has come.

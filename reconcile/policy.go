@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ type Policy struct {
 	Attempts   int64         `json:"attempts"` // answers that may fail before a person takes over
 	Runs       int64         `json:"runs"`     // runs that may end without an answer (expired, cancelled) before a person takes over
 	Review     Review        `json:"review"`
+	Budget     Budget        `json:"budget,omitzero"` // left out for none, so that a text without one stays as it was approved
 }
 
 // Boundary is one processor account at one host and region, under stated terms.
@@ -111,6 +113,16 @@ type PolicyKey struct {
 }
 
 func (k PolicyKey) String() string { return fmt.Sprintf("%s/%d", k.ID, k.Version) }
+
+// ParsePolicyKey reads what String wrote.
+func ParsePolicyKey(s string) (PolicyKey, error) {
+	id, version, _ := strings.Cut(s, "/")
+	n, err := strconv.ParseInt(version, 10, 64)
+	if err != nil || id == "" {
+		return PolicyKey{}, errors.New("a policy version is named as NAME/VERSION")
+	}
+	return PolicyKey{id, n}, nil
+}
 
 // PolicyState is where a policy version stands.
 type PolicyState string
@@ -225,6 +237,7 @@ func (p *Policy) Validate() error {
 	if p.Review.OnDue != DueUnclassified && p.Review.OnDue != DueWait {
 		fail("review.on_due", "must be %s or %s", DueUnclassified, DueWait)
 	}
+	p.Budget.validate(fail)
 	p.Classifier.validate(fail)
 	sort.Slice(errs, func(i, j int) bool { return errs[i].Error() < errs[j].Error() })
 	return errors.Join(errs...)

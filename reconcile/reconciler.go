@@ -99,6 +99,7 @@ type Settings struct {
 	JobOverdue     time.Duration // age at which a job at the provider is a finding
 	StuckAfter     time.Duration // age at which an ended job, or an outcome that is not applied, is a finding
 	UnreadAfter    time.Duration // age of a job at which result files that are not read are a finding: half of their life
+	LimitAfter     time.Duration // age at which a job's wait for a limit of its account is a finding
 	BreachLimit    int           // offenders listed for one invariant
 }
 
@@ -115,7 +116,7 @@ func DefaultSettings() Settings {
 		ConsumeRetry: 5 * time.Minute, LostGrace: time.Hour, LineBytes: 8 << 20, SetBytes: 4 << 30,
 		ItemRetry:      10 * time.Minute,
 		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, StuckAfter: 2 * time.Hour,
-		UnreadAfter: 84 * time.Hour, BreachLimit: 1000,
+		UnreadAfter: 84 * time.Hour, LimitAfter: 24 * time.Hour, BreachLimit: 1000,
 	}
 }
 
@@ -127,10 +128,14 @@ type Reconciler struct {
 	Accounts []batch.Provider // every configured account with jobs
 	Callers  []batch.Caller   // every configured account that is called text by text
 	Rates    map[string]Rate  // how fast a caller is called, by its account's name; others as Settings.CallRate
-	Now      func(ctx context.Context) (time.Time, error)
-	Uptime   func() time.Duration // this process's monotonic clock, which nobody can set
-	Rand     io.Reader            // for submission ids and jitter
-	Witness  Witness              // remembers the ledger outside of it; nil for none
+	// Limits are those of an account, by its name; nil for none at all.
+	Limits func(account string) AccountLimits
+	// Prices is what a model costs at an account; nil where nobody knows of any.
+	Prices  func(account, model string) (Price, bool)
+	Now     func(ctx context.Context) (time.Time, error)
+	Uptime  func() time.Duration // this process's monotonic clock, which nobody can set
+	Rand    io.Reader            // for submission ids and jitter
+	Witness Witness              // remembers the ledger outside of it; nil for none
 	// Unreplicated counts the commits, since it was last asked, that the database
 	// acknowledged although its synchronous standby has not got them; nil for none.
 	Unreplicated func() int64

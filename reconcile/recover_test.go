@@ -75,6 +75,7 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				path := filepath.Join(t.TempDir(), "witness")
 				b.witnessed(path)
+				b.priced("EUR")
 				b.r.Settings.JobItems = 3
 				b.reports(8)
 				var address string
@@ -114,6 +115,7 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 				}
 				n := b.restored(t, address)
 				n.witnessed(path)
+				n.priced("EUR")
 				if _, err := n.r.Submit(t.Context(), n.Clock.Now()); err == nil || !strings.Contains(err.Error(), "older than its witness") {
 					t.Fatalf("submit of a restored ledger: %v", err)
 				}
@@ -136,6 +138,7 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 				}
 				n.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1 AND kind = 'classified'", "8")
 				n.wantFindings()
+				n.want("costs, each answer once", "SELECT CAST(SUM(cost_micros) AS TEXT) || ' ' || currency FROM submissions WHERE outcome = 'accepted' GROUP BY currency", "960 EUR")
 				for i := range 8 {
 					if c := n.fake.Uploaded(reportText("r"+string(rune('1'+i)), 1)); c != 1 {
 						t.Errorf("text %d was sent %d times", i+1, c)

@@ -48,6 +48,8 @@ func TestRemediesNameCommandsThatExist(t *testing.T) {
 			switch {
 			case e.Name == "ledger_rewound":
 				ends = `rollcall resume --scope all --stage dispatch --reason "…" (it closes this finding)`
+			case e.Name == "budget_spent":
+				ends = `rollcall resume --scope policy:NAME --stage dispatch --reason "…" (it closes this finding)`
 			case slices.Contains(reconcile.BrakeKinds(), e):
 				ends = `rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
 			case e.Name == "witness_unusable":

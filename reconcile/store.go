@@ -106,7 +106,8 @@ type SubmitStore interface {
 	ReadyJobs(ctx context.Context, now time.Time, limit int) ([]Job, error)
 	// CommitIntent commits that a job is about to be sent. Members that are no
 	// longer wanted become not_sent; a job without any other is abandoned, which
-	// is committed (ErrAbandoned). ErrPaused, ErrNotApproved, ErrMoved, ErrUnknownCommit: do not send.
+	// is committed (ErrAbandoned). An error of its Admission is returned as it is, and
+	// nothing is committed. ErrPaused, ErrNotApproved, ErrMoved, ErrUnknownCommit: do not send.
 	CommitIntent(ctx context.Context, now time.Time, in Intent) (Submission, error)
 	// RequestItems pages through the lines of a submission, in order, behind a
 	// line. A page may be shorter than limit; only an empty one is the end.
@@ -127,6 +128,9 @@ type SubmitStore interface {
 	CloseUnreadable(ctx context.Context, now time.Time, jobID string, works []string) (UnreadableWorks, error)
 	// DelaySubmit puts a ready job off that cannot be sent now. ErrMoved.
 	DelaySubmit(ctx context.Context, jobID string, next time.Time) error
+	// KeepBack is DelaySubmit for a job that waits for a limit of its account. It
+	// notes which, and since when it has waited for any. ErrMoved.
+	KeepBack(ctx context.Context, now time.Time, jobID string, next time.Time, limit LimitWord) error
 }
 
 // PollStore asks about jobs.
@@ -177,8 +181,12 @@ type ConsumeStore interface {
 	// read again from next on, and opens a finding. It notes since when. ErrMoved
 	// once a member is judged.
 	ReopenResultSets(ctx context.Context, now time.Time, jobID string, next time.Time, finding Event) error
+	// PriceJob notes at what price a job counts that was sent at none, and says
+	// whether it did: not once something of it is charged.
+	PriceJob(ctx context.Context, jobID string, price Price) (bool, error)
 	// JudgeItems judges the next members of a job behind a position, all of
-	// whose sets are whole or lost.
+	// whose sets are whole or lost. What they cost is charged to the job's
+	// accepted submission in the same transaction, once for each.
 	JudgeItems(ctx context.Context, now time.Time, jobID string, after int64, limit int, judge func(ItemFacts) Ruling) (JudgedChunk, error)
 	// FinishJob moves a job to consumed, if every member has an outcome; ErrMoved otherwise.
 	FinishJob(ctx context.Context, now time.Time, jobID string) error

@@ -92,7 +92,7 @@ func stops(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, ErrUnwritable) {
 		return true
 	}
-	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, ErrOccupied, errBoundary, errQuestion, errNotSent, errUncertain, errLaneClosed} {
+	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, ErrOccupied, errBoundary, errUnpriced, errQuestion, errNotSent, errUncertain, errLaneClosed} {
 		if errors.Is(err, known) {
 			return false
 		}
@@ -141,7 +141,9 @@ func (r *Reconciler) submitJob(ctx context.Context, job Job) (moved bool, err er
 	}
 	s, err := r.begin(ctx, now, job)
 	switch {
-	case errors.Is(err, errBoundary), errors.Is(err, ErrNotApproved), errors.Is(err, ErrOccupied):
+	case errors.Is(err, ErrLimited), errors.Is(err, ErrBudget):
+		return false, r.keepBack(ctx, now, job, err)
+	case errors.Is(err, errBoundary), errors.Is(err, ErrNotApproved), errors.Is(err, ErrOccupied), errors.Is(err, errUnpriced):
 		return false, errors.Join(err, r.Store.DelaySubmit(ctx, job.ID, now.Add(r.Settings.SubmitRetry)))
 	case err != nil:
 		return false, err
@@ -185,6 +187,17 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 	if err != nil {
 		return nil, errors.Join(err, r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, err.Error()))
 	}
+	budget, err := r.budgetOf(ctx, &policy)
+	if err != nil {
+		return nil, err
+	}
+	estimate, err := r.estimator(account, &policy, budget)
+	if errors.Is(err, errUnpriced) {
+		return nil, errors.Join(err, r.raise(ctx, now, EventBudgetUnpriced, "policy:"+policy.Key().String(), err.Error()))
+	}
+	if err != nil {
+		return nil, err
+	}
 	id, err := newSubmissionID(r.Rand)
 	if err != nil {
 		return nil, err
@@ -204,7 +217,8 @@ func (r *Reconciler) begin(ctx context.Context, now time.Time, job Job) (*sendin
 	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{
 		SubmissionID: id, JobID: job.ID, Account: account.Account(), SendBy: now.Add(r.Settings.SendWithin), Manifest: manifest,
 		// Where a job carries no reference, two that are looked for at once could not be told apart.
-		Alone: account.Capabilities().Settlement == batch.SettleByResults,
+		Alone:    account.Capabilities().Settlement == batch.SettleByResults,
+		Estimate: estimate, Admission: r.admission(now, account, budget),
 	})
 	if err != nil {
 		return nil, err // also when the commit is unknown: only a committed intent permits to send

@@ -20,6 +20,9 @@ type Overview struct {
 	NextPoll     *time.Time     `json:"next_poll,omitempty"`
 	NextCall     *time.Time     `json:"next_call,omitempty"` // of the jobs whose texts are called one by one
 	Schedules    []ScheduleView `json:"schedules"`
+	// WaitingJobs are ready jobs that are put off for a limit of their account.
+	WaitingJobs map[LimitWord]int64 `json:"waiting_jobs"`
+	Spend       []SpendView         `json:"spend"` // by policy and currency
 }
 
 // Decisions is what waits for an operator, and what may come to. It costs what
@@ -121,6 +124,7 @@ type SendView struct {
 	Outcome       ItemOutcome `json:"outcome,omitempty"`
 	Code          string      `json:"code,omitempty"`
 	NextSubmit    *time.Time  `json:"next_submit,omitempty"`
+	WaitsFor      LimitWord   `json:"waits_for,omitempty"` // the limit of its account that the job was put off for
 	NextPoll      *time.Time  `json:"next_poll,omitempty"` // for a job whose texts are called one by one: when call looks at it
 	Called        bool        `json:"called,omitempty"`    // its texts are called one by one
 	NextConsume   *time.Time  `json:"next_consume,omitempty"`
@@ -156,6 +160,7 @@ type JobView struct {
 	CreatedAt     time.Time  `json:"created_at"`
 	SubmittedAt   *time.Time `json:"submitted_at,omitempty"`
 	NextSubmit    *time.Time `json:"next_submit,omitempty"`
+	WaitsFor      LimitWord  `json:"waits_for,omitempty"` // the limit of its account that it was put off for
 	NextPoll      *time.Time `json:"next_poll,omitempty"` // for a job whose texts are called one by one: when call looks at it
 	Called        bool       `json:"called,omitempty"`    // its texts are called one by one
 	EndedAt       *time.Time `json:"ended_at,omitempty"`
@@ -165,10 +170,12 @@ type JobView struct {
 // JobHistory is one job with all that belongs to it.
 type JobHistory struct {
 	JobView
-	Submissions []SubmissionView      `json:"submissions"`
-	Sets        []SetView             `json:"result_sets"`
-	Outcomes    map[ItemOutcome]int64 `json:"outcomes"` // "" counts members without one
-	Findings    []Finding             `json:"findings"`
+	ContentBytes int64                 `json:"content_bytes"`      // of its members' texts
+	Estimate     *CostView             `json:"estimate,omitempty"` // what it may take when it is sent, while it is not and the configuration tells
+	Submissions  []SubmissionView      `json:"submissions"`
+	Sets         []SetView             `json:"result_sets"`
+	Outcomes     map[ItemOutcome]int64 `json:"outcomes"` // "" counts members without one
+	Findings     []Finding             `json:"findings"`
 }
 
 // SubmissionView is one attempt to create a job.
@@ -186,6 +193,7 @@ type SubmissionView struct {
 	LookView
 	LastLook *time.Time `json:"last_look,omitempty"`
 	FencedAt *time.Time `json:"fenced_at,omitempty"` // when its input file was deleted, so that a late create fails
+	Money    CostView   `json:"money"`
 }
 
 // SetView is one result set.

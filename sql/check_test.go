@@ -89,6 +89,7 @@ var broken = []struct {
 	{"job_overdue", "too long at the provider", []string{fmt.Sprintf("UPDATE jobs SET submitted_us = %d WHERE job_id = 'j-submitted'", startUS-27*hour)}, "job:j-submitted"},
 	{"job_stuck_ended", "ended hours ago", []string{fmt.Sprintf("UPDATE jobs SET ended_us = %d WHERE job_id = 'j-ended'", startUS-3*hour)}, "job:j-ended"},
 	{"result_set_unread", "unread for days", []string{fmt.Sprintf("UPDATE jobs SET submitted_us = %d WHERE job_id = 'j-ended'", startUS-85*hour)}, "job:j-ended"},
+	{"job_waits_for_limit", "for a day", []string{fmt.Sprintf("UPDATE jobs SET waits_for = 'open_jobs', waits_since_us = %d WHERE job_id = 'j-ready'", startUS-25*hour)}, "job:j-ready"},
 	{"policy_pending", "a held report", []string{
 		"UPDATE works SET disposition = 'withdrawn' WHERE work_id = 'w-pending'",
 		"INSERT INTO holds (report_id, revision, reason, held_us) VALUES ('pending', 1, 'policy_pending', 1)"}, "source:acme/forum"},

@@ -78,9 +78,14 @@ func (s *Store) ClaimEndedJobs(ctx context.Context, now, next time.Time, limit i
 		}
 		jobs = jobsOf(rows)
 		for i := range jobs {
-			if err := t.GetContext(ctx, &jobs[i].SubmissionID, setSubmissionSQL, jobs[i].ID); err != nil && !errors.Is(err, errNoRows) {
+			var sent struct {
+				ID string `db:"submission_id"`
+				priceRow
+			}
+			if err := t.GetContext(ctx, &sent, setSubmissionSQL, jobs[i].ID); err != nil && !errors.Is(err, errNoRows) {
 				return fmt.Errorf("accepted submission of job %s: %w", jobs[i].ID, err)
 			}
+			jobs[i].SubmissionID, jobs[i].Price = sent.ID, sent.price()
 		}
 		return nil
 	})

@@ -121,6 +121,8 @@ type factRow struct {
 	LineMAC string `db:"line_mac"`
 	Outcome string `db:"outcome"`
 	Code    string `db:"code"`
+	Input   int64  `db:"input_tokens"`
+	Output  int64  `db:"output_tokens"`
 }
 
 type earlierRow struct {
@@ -148,7 +150,7 @@ func (t *tx) itemFacts(ctx context.Context, jobID string, after int64, limit int
 	for _, l := range lines {
 		f := at[l.WorkID]
 		f.Lines = append(f.Lines, reconcile.LineFact{Channel: batch.Channel(l.Channel), Line: l.Line, LineMAC: l.LineMAC,
-			Outcome: reconcile.ItemOutcome(l.Outcome), Code: l.Code})
+			Outcome: reconcile.ItemOutcome(l.Outcome), Code: l.Code, InputTokens: l.Input, OutputTokens: l.Output})
 	}
 	var earlier []earlierRow
 	if err := t.SelectContext(ctx, &earlier, judgeEarlierSQL, jobID, after, last); err != nil {
@@ -171,7 +173,7 @@ type ruling struct {
 	reconcile.Ruling
 }
 
-const rulingColumns = "work_id TEXT PRIMARY KEY, outcome TEXT, code TEXT, channel TEXT, line BIGINT, rest TEXT, stage TEXT, reason TEXT, eligible_us BIGINT"
+const rulingColumns = "work_id TEXT PRIMARY KEY, outcome TEXT, code TEXT, channel TEXT, line BIGINT, rest TEXT, stage TEXT, reason TEXT, eligible_us BIGINT, cost BIGINT"
 
 // row is a ruling as the statements of writeRulings read it.
 func (r ruling) row(now time.Time) []any {
@@ -186,7 +188,7 @@ func (r ruling) row(now time.Time) []any {
 	} else {
 		stage, eligible = reconcile.StagePending, microsOrNull(now.Add(r.RetryAfter))
 	}
-	return []any{r.workID, string(r.Outcome), r.Code, channel, line, string(r.Rest), string(stage), reason, eligible}
+	return []any{r.workID, string(r.Outcome), r.Code, channel, line, string(r.Rest), string(stage), reason, eligible, r.cost()}
 }
 
 // writeRulings writes what was decided about a chunk. It returns the reports
@@ -196,7 +198,7 @@ func (t *tx) writeRulings(ctx context.Context, now time.Time, jobID, classifier 
 	if err := d.temporary(ctx, t.Tx, "rulings", rulingColumns); err != nil {
 		return nil, err
 	}
-	columns := []string{"work_id", "outcome", "code", "channel", "line", "rest", "stage", "reason", "eligible_us"}
+	columns := []string{"work_id", "outcome", "code", "channel", "line", "rest", "stage", "reason", "eligible_us", "cost"}
 	if err := d.load(ctx, t.Tx, "rulings", columns, len(rulings), func(i int) []any { return rulings[i].row(now) }); err != nil {
 		return nil, err
 	}
@@ -219,7 +221,7 @@ func (t *tx) writeRulings(ctx context.Context, now time.Time, jobID, classifier 
 			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	return late, nil
+	return late, t.charge(ctx, jobID, rulings)
 }
 
 // outcomeCounts is "failed 3, succeeded 12".

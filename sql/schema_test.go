@@ -173,11 +173,14 @@ func TestListsInTheSchemaAreTheProgrammes(t *testing.T) {
 		return slices.Contains([]reconcile.ItemOutcome{reconcile.ItemMissing, reconcile.ItemConflict, reconcile.ItemNotSent}, o)
 	})
 	want := map[string][]string{
+		"calls.state":          {"claimed", "done", "due"},
+		"calls.outcome":        names(reconcile.CallOutcomes()),
 		"works.disposition":    names([]reconcile.Disposition{reconcile.Live, reconcile.Superseded, reconcile.Withdrawn}),
 		"works.stage":          names(reconcile.Stages()),
 		"works.reason":         names(reconcile.Reasons()),
 		"jobs.state":           names(reconcile.JobStates()),
 		"jobs.phase":           {"ended", "invalid"},
+		"jobs.waits_for":       names(reconcile.LimitWords()),
 		"items.outcome":        names(reconcile.ItemOutcomes()),
 		"submissions.outcome":  {"abandoned", "accepted", "proven_absent", "rejected"},
 		"result_sets.channel":  names([]batch.Channel{batch.ChannelOutput, batch.ChannelError, batch.ChannelFaults}),

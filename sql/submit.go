@@ -159,6 +159,10 @@ func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.In
 		if err := t.alone(ctx, in); err != nil {
 			return err
 		}
+		// Most jobs that are kept back are so before their members are read.
+		if err := t.admit(ctx, in, key.ID, reconcile.Estimate{}); err != nil {
+			return err
+		}
 		var err error
 		if sub.Lines, err = t.settleLines(ctx, now, in.JobID); err != nil {
 			return err
@@ -170,7 +174,7 @@ func (s *Store) CommitIntent(ctx context.Context, now time.Time, in reconcile.In
 			}
 			return changedOne(t.ExecContext(ctx, jobAbandonSQL, in.JobID))
 		}
-		return t.insertIntent(ctx, in, &sub)
+		return t.insertIntent(ctx, in, key.ID, &sub)
 	})
 	if err != nil {
 		return reconcile.Submission{}, err
@@ -237,20 +241,21 @@ func (t *tx) settleLines(ctx context.Context, now time.Time, jobID string) (int6
 }
 
 // insertIntent writes the intent, and fills in the submission's manifest.
-func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, sub *reconcile.Submission) error {
+func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, policyID string, sub *reconcile.Submission) error {
 	rows, err := t.QueryxContext(ctx, itemManifestSQL, in.JobID)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	manifest := in.Manifest()
-	var lines int64
+	var lines, content int64
 	for ; rows.Next(); lines++ {
 		var workID string
-		var revision int64
-		if err := rows.Scan(&workID, &revision); err != nil {
+		var revision, bytes int64
+		if err := rows.Scan(&workID, &revision, &bytes); err != nil {
 			return err
 		}
+		content += bytes
 		fmt.Fprintf(manifest, "%s\n%d\n", workID, revision)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
@@ -259,10 +264,21 @@ func (t *tx) insertIntent(ctx context.Context, in reconcile.Intent, sub *reconci
 	if lines != sub.Lines {
 		return fmt.Errorf("job %s has %d members and %d lines", in.JobID, sub.Lines, lines)
 	}
+	var estimate *reconcile.Estimate
+	if in.Estimate != nil {
+		e := in.Estimate(lines, content)
+		if err := t.admit(ctx, in, policyID, e); err != nil {
+			return err
+		}
+		estimate = &e
+	}
+	if _, err := t.ExecContext(ctx, limitDoneSQL, in.JobID); err != nil {
+		return err
+	}
 	sub.Manifest = hex.EncodeToString(manifest.Sum(nil))
 	t.audit("submission_intent", "job:"+in.JobID, fmt.Sprintf("submission %s, attempt %d, %d lines", sub.ID, sub.Attempt, sub.Lines))
-	_, err = t.ExecContext(ctx, submissionInsertSQL, sub.ID, in.JobID, sub.Attempt, in.Account.Fingerprint, fence(ctx),
-		sub.Manifest, sub.Lines, micros(sub.IntentAt), micros(sub.SendBy))
+	args := []any{sub.ID, in.JobID, sub.Attempt, in.Account.Fingerprint, fence(ctx), sub.Manifest, sub.Lines, micros(sub.IntentAt), micros(sub.SendBy)}
+	_, err = t.ExecContext(ctx, submissionInsertSQL, append(args, estimateColumns(estimate)...)...)
 	return err
 }
 

@@ -96,6 +96,12 @@ func (s *Store) Overview(ctx context.Context, now time.Time) (reconcile.Overview
 		if o.Leases, err = readLeases(ctx, tx, now); err != nil {
 			return err
 		}
+		if o.WaitingJobs, err = countBy[reconcile.LimitWord](ctx, tx, overviewWaitingSQL); err != nil {
+			return err
+		}
+		if o.Spend, err = readSpend(ctx, tx, now); err != nil {
+			return err
+		}
 		o.Schedules, err = readSchedules(ctx, tx, now)
 		return err
 	})

@@ -52,10 +52,12 @@ type jobViewRow struct {
 	CreatedUS     int64   `db:"created_us"`
 	SubmittedUS   *int64  `db:"submitted_us"`
 	NextSubmitUS  *int64  `db:"next_submit_us"`
+	WaitsFor      *string `db:"waits_for"`
 	NextPollUS    *int64  `db:"next_poll_us"`
 	EndedUS       *int64  `db:"ended_us"`
 	ConsumedUS    *int64  `db:"consumed_us"`
 	Uncertain     int64   `db:"uncertain"`
+	ContentBytes  int64   `db:"content_bytes"`
 }
 
 func (r jobViewRow) view() reconcile.JobView {
@@ -63,7 +65,7 @@ func (r jobViewRow) view() reconcile.JobView {
 		JobID: r.JobID, State: reconcile.JobState(r.State), Uncertain: r.Uncertain > 0, Policy: policyName(r.PolicyID, r.PolicyVersion),
 		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region, Items: r.Items,
 		ProviderJobID: orEmpty(r.ProviderJobID), Called: r.Called == 1, Status: orEmpty(r.Status), Total: orZero(r.Total), Completed: orZero(r.Completed), Failed: orZero(r.Failed),
-		CreatedAt: fromMicros(r.CreatedUS), SubmittedAt: timePointer(r.SubmittedUS), NextSubmit: timePointer(r.NextSubmitUS),
+		CreatedAt: fromMicros(r.CreatedUS), SubmittedAt: timePointer(r.SubmittedUS), NextSubmit: timePointer(r.NextSubmitUS), WaitsFor: reconcile.LimitWord(orEmpty(r.WaitsFor)),
 		NextPoll: timePointer(r.NextPollUS), EndedAt: timePointer(r.EndedUS), ConsumedAt: timePointer(r.ConsumedUS),
 	}
 }
@@ -101,7 +103,7 @@ func (s *Store) JobHistory(ctx context.Context, id string) (reconcile.JobHistory
 		if err := tx.GetContext(ctx, &r, viewJobSQL, id, micros(now)); err != nil {
 			return notFound("job", id, err)
 		}
-		h.JobView = r.view()
+		h.JobView, h.ContentBytes = r.view(), r.ContentBytes
 		var err error
 		if h.Submissions, err = readSubmissions(ctx, tx, r.JobID, now); err != nil {
 			return err
@@ -137,6 +139,7 @@ func readSubmissions(ctx context.Context, tx *sqlx.Tx, jobID string, now time.Ti
 		LastLookUS *int64  `db:"last_look_us"`
 		FencedUS   *int64  `db:"fenced_us"`
 		lookRow
+		costRow
 	}
 	if err := tx.SelectContext(ctx, &rows, viewJobSubmissionsSQL, jobID); err != nil {
 		return nil, err
@@ -146,7 +149,7 @@ func readSubmissions(ctx context.Context, tx *sqlx.Tx, jobID string, now time.Ti
 		out = append(out, reconcile.SubmissionView{
 			SubmissionID: r.ID, Attempt: r.Attempt, Lines: r.Lines, Bytes: orZero(r.Bytes), IntentAt: fromMicros(r.IntentUS), SendBy: fromMicros(r.DeadlineUS),
 			InputFileID: orEmpty(r.FileID), Outcome: submissionOutcome(r.Outcome, r.FileID, r.DeadlineUS, micros(now)), Evidence: orEmpty(r.Evidence), ClosedAt: timePointer(r.ClosedUS),
-			LookView: r.lookRow.view(), LastLook: timePointer(r.LastLookUS), FencedAt: timePointer(r.FencedUS),
+			LookView: r.lookRow.view(), LastLook: timePointer(r.LastLookUS), FencedAt: timePointer(r.FencedUS), Money: r.costRow.view(),
 		})
 	}
 	return out, nil

@@ -174,6 +174,7 @@ type sendRow struct {
 	Code          string  `db:"code"`
 	Called        int64   `db:"called"`
 	NextSubmitUS  *int64  `db:"next_submit_us"`
+	WaitsFor      *string `db:"waits_for"`
 	NextPollUS    *int64  `db:"next_poll_us"`
 	NextConsumeUS *int64  `db:"next_consume_us"`
 	// The submission, where there is one.
@@ -195,7 +196,7 @@ func (r sendRow) view(nowUS int64) reconcile.SendView {
 		SubmissionID: orEmpty(r.SubmissionID), Evidence: orEmpty(r.Evidence), SendBy: timePointer(r.DeadlineUS), LeftAt: timePointer(r.IntentUS),
 		NextLook: timePointer(r.NextLookUS), Obstacle: orEmpty(r.Obstacle),
 		Processor: r.Processor, Account: r.Account, Host: r.Host, Region: r.Region, Called: r.Called == 1,
-		NextSubmit: timePointer(r.NextSubmitUS), NextPoll: timePointer(r.NextPollUS), NextConsume: timePointer(r.NextConsumeUS),
+		NextSubmit: timePointer(r.NextSubmitUS), WaitsFor: reconcile.LimitWord(orEmpty(r.WaitsFor)), NextPoll: timePointer(r.NextPollUS), NextConsume: timePointer(r.NextConsumeUS),
 	}
 	if r.TextLeft != nil && *r.TextLeft == 0 {
 		v.LeftAt = nil

@@ -62,6 +62,8 @@ func TestOverviewCounts(t *testing.T) {
 			},
 			Leases:       []reconcile.LeaseView{{Name: "pass:poll", Holder: "host:1", Until: poll}},
 			OpenFindings: 2, NextPoll: &poll, Schedules: []reconcile.ScheduleView{},
+			WaitingJobs: map[reconcile.LimitWord]int64{},
+			Spend:       []reconcile.SpendView{{Policy: "p", Today: reconcile.Spend{Submissions: 5}, Total: reconcile.Spend{Submissions: 5}}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("overview (-want +got):\n%s", diff)
@@ -80,7 +82,7 @@ func TestOverviewKeepsItsFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"at", "authoritative_records", "held", "jobs", "leases", "ledger_id", "needs_decision", "next_poll", "open_findings",
-		"open_submissions", "pauses", "reports", "schedules", "uncertain_submissions", "works"}
+		"open_submissions", "pauses", "reports", "schedules", "spend", "uncertain_submissions", "waiting_jobs", "works"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(fields))); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}

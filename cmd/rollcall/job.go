@@ -70,6 +70,9 @@ func (a *app) jobCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := d.addEstimate(cmd.Context(), &h); err != nil {
+				return err
+			}
 			if a.json {
 				return a.printJSON(h)
 			}
@@ -94,13 +97,16 @@ func (a *app) printJob(h reconcile.JobHistory) error {
 	t.row("ended", whenp(h.EndedAt))
 	t.row("consumed", whenp(h.ConsumedAt))
 	t.row("next", nextOfJob(h.JobView))
+	if h.Estimate != nil {
+		t.row("estimate", costLine(*h.Estimate))
+	}
 	if err := t.flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.out)
-	t = newTable(a.out, "submission", "attempt", "lines", "bytes", "intent", "send by", "input file", "outcome", "evidence")
+	t = newTable(a.out, "submission", "attempt", "lines", "bytes", "intent", "send by", "input file", "outcome", "evidence", "estimate", "used")
 	for _, s := range h.Submissions {
-		t.row(s.SubmissionID, s.Attempt, s.Lines, s.Bytes, when(s.IntentAt), when(s.SendBy), s.InputFileID, s.Outcome, s.Evidence)
+		t.row(s.SubmissionID, s.Attempt, s.Lines, s.Bytes, when(s.IntentAt), when(s.SendBy), s.InputFileID, s.Outcome, s.Evidence, costLine(s.Money), usedLine(s.Money))
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -160,6 +166,8 @@ func providerSays(j reconcile.JobView) string {
 
 func nextOfJob(j reconcile.JobView) string {
 	switch {
+	case j.NextSubmit != nil && j.WaitsFor != "":
+		return fmt.Sprintf("submit %s, waits for %s", when(*j.NextSubmit), j.WaitsFor)
 	case j.NextSubmit != nil:
 		return "submit " + when(*j.NextSubmit)
 	case j.NextPoll != nil && j.Called:

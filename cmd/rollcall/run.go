@@ -195,8 +195,15 @@ func (a *app) dryRun(ctx context.Context, d *deployment) error {
 	if err != nil {
 		return err
 	}
+	ready, err := d.estimateReady(ctx)
+	if err != nil {
+		return err
+	}
 	if a.json {
-		return a.printJSON(w)
+		return a.printJSON(struct {
+			reconcile.Workload
+			ReadyJobs []readyJob `json:"ready_jobs"`
+		}{w, ready})
 	}
 	t := newTable(a.out, "pass", "would find now", "later")
 	t.row("collect", fmt.Sprintf("%d works, %d held reports", w.Pending, w.Held), fmt.Sprintf("%d works", w.Later))
@@ -208,6 +215,9 @@ func (a *app) dryRun(ctx context.Context, d *deployment) error {
 	t.row("apply", fmt.Sprintf("%d works", w.Extracted), "")
 	t.row("check", fmt.Sprintf("%d overdue works to give to a person", w.Overdue), "")
 	if err := t.flush(); err != nil {
+		return err
+	}
+	if err := a.printReady(ready); err != nil {
 		return err
 	}
 	if len(w.Plan) == 0 {

@@ -117,12 +117,18 @@ func (a *app) printOverview(o reconcile.Overview, doubt string) {
 	for _, l := range labels {
 		t.row("records "+l, o.Records[l])
 	}
+	for _, w := range reconcile.LimitWords() {
+		if o.WaitingJobs[w] > 0 {
+			t.row("jobs waiting for "+string(w), o.WaitingJobs[w])
+		}
+	}
 	t.row("next poll", whenp(o.NextPoll))
 	if o.NextCall != nil {
 		t.row("next call", whenp(o.NextCall))
 	}
 	t.row("open findings", o.OpenFindings)
 	_ = t.flush()
+	a.printSpend(o.Spend)
 	for _, u := range o.Uncertain {
 		if u.Obstacle == "" {
 			fmt.Fprintf(a.out, "submission %s of job %s: nobody knows yet whether the provider has it; resolve looks for it %s\n", u.SubmissionID, u.JobID, whenLook(u))

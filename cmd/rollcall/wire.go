@@ -164,6 +164,7 @@ func (d *deployment) offline() *reconcile.Reconciler {
 		Store: d.store, Keys: d.keys, Now: d.store.Now, Uptime: uptime, Rand: rand.Reader, Log: d.log,
 		Unreplicated: func() int64 { return d.unreplicated.Swap(0) },
 		Settings:     d.config.Settings(), Holder: holder(), LeaseFor: d.config.Lease.Std(),
+		Limits: d.config.AccountLimits, Prices: d.config.Price,
 		PolicyFor: func(tenant, system string) (string, bool) {
 			s, ok := d.config.SourceFor(tenant, system)
 			return s.Policy, ok

@@ -2,7 +2,7 @@
 -- was sent, or the membership while there is none, in order. latest tells the
 -- newest submission of a job: the item's outcome belongs to it.
 SELECT i.work_id, j.job_id, j.state, j.provider_job_id, b.processor, b.account, b.host, b.region, i.outcome, i.code,
-  j.called, j.next_submit_us, j.next_poll_us, j.next_consume_us,
+  j.called, j.next_submit_us, CASE WHEN j.state = 'ready' THEN j.waits_for END AS waits_for, j.next_poll_us, j.next_consume_us,
   s.submission_id, s.outcome AS submission_outcome, s.evidence, s.intent_us, s.send_deadline_us, s.input_file_id, s.text_left, s.next_look_us, s.obstacle,
   CASE WHEN EXISTS (SELECT 1 FROM submissions n WHERE n.job_id = s.job_id AND n.attempt > s.attempt) THEN 0 ELSE 1 END AS latest
 FROM items i

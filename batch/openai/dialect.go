@@ -124,12 +124,13 @@ var (
 	// Files are kept for 30 days, and that cannot be changed. Its documents name
 	// 100 and 200 MB; the smaller is taken. A longer Window, up to 7d, is advised.
 	Groq = Dialect{
-		Cursor:    true,
-		Expiry:    Expiry{Absent: true},
-		Limits:    batch.Limits{Items: 50_000, Bytes: 95_000_000},
-		Classes:   []batch.DataClass{batch.DataSynthetic},
-		Role:      "system",
-		OmitStore: true,
+		Cursor:     true,
+		Expiry:     Expiry{Absent: true},
+		Limits:     batch.Limits{Items: 50_000, Bytes: 95_000_000},
+		ResultsFor: 30 * 24 * time.Hour,
+		Classes:    []batch.DataClass{batch.DataSynthetic},
+		Role:       "system",
+		OmitStore:  true,
 	}
 )
 

@@ -58,7 +58,7 @@ func TestCapabilitiesFollowTheDialect(t *testing.T) {
 	}{
 		"own":   {Dialect{}, "listing {50000 190000000 0 0s} 0s [synthetic personal health]"},
 		"azure": {Azure, "listing {50000 190000000 0 0s} 0s [synthetic]"},
-		"groq":  {Groq, "listing {50000 95000000 0 0s} 0s [synthetic]"},
+		"groq":  {Groq, "listing {50000 95000000 0 0s} 720h0m0s [synthetic]"},
 		"told little": {Dialect{Settlement: batch.SettleByResults, Limits: batch.Limits{Items: 7, ItemBytes: 9}, ResultsFor: time.Hour, Classes: []batch.DataClass{batch.DataPersonal}},
 			"results {7 190000000 9 0s} 1h0m0s [personal]"},
 	} {

@@ -147,9 +147,14 @@ func (w *world) closeLedger() error {
 	return err
 }
 
-// strikes says whether a fault strikes here.
+// draws says whether a fault may strike here. Who asks counts what comes of it.
+func (w *world) draws(f fault) bool {
+	return !w.calm && w.Faults[f] && w.rng.Float64() < rates[f]
+}
+
+// strikes says whether a fault strikes here, and counts it.
 func (w *world) strikes(f fault, where string) bool {
-	if w.calm || !w.Faults[f] || w.rng.Float64() >= rates[f] {
+	if !w.draws(f) {
 		return false
 	}
 	w.struck[f]++

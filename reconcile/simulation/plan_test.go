@@ -58,6 +58,7 @@ const (
 	commitUndone fault = "commit_undone" // COMMIT errs, and did not happen
 	commitUnsaid fault = "commit_unsaid" // COMMIT errs, and happened
 	longPause    fault = "long_pause"    // a process stands still for an hour and more
+	lateSender   fault = "late_sender"   // so does one that has noted its body and is about to ask for the job
 	clockSkew    fault = "clock_skew"    // processes disagree by up to two seconds
 	clockAhead   fault = "clock_ahead"   // the wall clock jumps ahead
 	clockBack    fault = "clock_back"    // the wall clock jumps back
@@ -83,7 +84,7 @@ var rates = map[fault]float64{
 	resultsLost: 0.02, jobVanished: 0.02, jobRefused: 0.03, jobExpired: 0.06,
 	itemMissing: 0.02, itemFailed: 0.02, itemRefused: 0.01, itemTruncated: 0.01, itemMalformed: 0.01, itemInvalid: 0.01,
 	itemCrossed: 0.005, itemTwice: 0.01, itemConflict: 0.01, itemUnknown: 0.005, itemStubborn: 0.004,
-	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003,
+	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003, lateSender: 0.08,
 	clockSkew: 1, clockAhead: 0.001, clockBack: 0.001,
 	delivery2: 0.15, edited: 0.15, lateRevision: 0.3, contradicted: 0.03, heldSource: 1,
 	braked: 0.002, revoked: 0.0003, routed: 0.002, restored: 0.0012,

@@ -34,6 +34,7 @@ type process struct {
 	dead    bool
 	resume  chan struct{}
 	wake    time.Time // it is not run before
+	at      string    // where it is parked
 	began   time.Time
 	skew    time.Duration
 	store   *sql.Store
@@ -97,6 +98,7 @@ func (p *process) park(where string) error {
 		return errDead
 	}
 	p.w.note(p, where)
+	p.at = where
 	p.w.parked <- p
 	<-p.resume
 	if p.dead {

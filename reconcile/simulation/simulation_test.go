@@ -312,6 +312,10 @@ func (t *tally) log(tt *testing.T) {
 // rates of faults are such that it happens twice as often.
 const worldsForOne = 20
 
+// worldsForPoint is the same for a named point, which a process passes while
+// things still go wrong.
+const worldsForPoint = 40
+
 // judge holds that everything happened often enough for its absence of
 // consequences to mean something.
 func (t *tally) judge(tt *testing.T, n int) {
@@ -326,7 +330,7 @@ func (t *tally) judge(tt *testing.T, n int) {
 		}
 	}
 	for _, p := range crashpoint.Points() {
-		if t.points[p] < floor {
+		if floor := int64(n / worldsForPoint); t.points[p] < floor {
 			tt.Errorf("the point %s was passed %d times, and should be %d times", p, t.points[p], floor)
 		}
 	}

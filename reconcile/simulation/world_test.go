@@ -14,6 +14,7 @@ import (
 	"rollcall/batch"
 	"rollcall/batch/fake"
 	"rollcall/reconcile"
+	"rollcall/reconcile/crashpoint"
 	"rollcall/reconcile/keyring"
 	"rollcall/sql/sqltest"
 )
@@ -233,7 +234,7 @@ func (w *world) step() error {
 	switch {
 	case !p.alive:
 		p.run()
-	case w.strikes(longPause, p.name):
+	case w.strikes(longPause, p.name), p.at == crashpoint.SubmitFileNoted && w.strikes(lateSender, p.name):
 		p.wake = w.now.Add(time.Duration(60+w.rng.IntN(120)) * time.Minute)
 		return nil
 	case w.strikes(crash, p.name):

@@ -27,9 +27,9 @@ type Adoption struct {
 	Works         []string // by line, in order; "" for a line that is not of this ledger
 	// WithoutUnknown adopts the job although some of its works are unknown.
 	WithoutUnknown bool
-	// WithoutElsewhere adopts it although some of its works have no outcome yet in
-	// an older job, and leaves those out.
-	WithoutElsewhere bool
+	// FromOlder adopts it although some of its works have no outcome yet in an
+	// older job, which they leave.
+	FromOlder bool
 }
 
 // Adopted is what became of an adoption.
@@ -38,8 +38,8 @@ type Adopted struct {
 	Members int64  // works that are members now
 	Done    int64  // works that need no result any more
 	Unknown int64  // works of reports that the ledger does not know; nothing was written unless they were to be left out
-	// Elsewhere counts works that have no outcome yet in an older job; nothing was
-	// written unless they were to be left out.
+	// Elsewhere counts works that had no outcome yet in an older job; nothing was
+	// written unless they were to leave it.
 	Elsewhere int64
 	Freed     []string
 }
@@ -49,9 +49,9 @@ type RecoverOptions struct {
 	// WithoutUnknown leaves reports out that the ledger does not know: it adopts
 	// the jobs with the members that it has, and gives up those that have none.
 	WithoutUnknown bool
-	// WithoutUnreadable gives up jobs whose requests can be read nowhere any more,
-	// and results that would be a second try of works whose first job does not come
-	// to an end: they may be sent again.
+	// WithoutUnreadable gives up jobs whose requests can be read nowhere any more:
+	// their works may be sent again. It does not wait for an older job of works that
+	// were sent again either: they belong to the newer one then.
 	WithoutUnreadable bool
 	Actor, Reason     string
 }
@@ -206,7 +206,7 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 	adopted, err := v.r.Store.AdoptJob(ctx, v.now, Adoption{
 		Account: account.Fingerprint, ProviderJobID: j.ID, Status: j.Status, Expires: j.Expires, Created: j.Created,
 		JobID: j.Metadata[metaJob], SubmissionID: out.SubmissionID, Manifest: j.Metadata[metaManifest], FileID: j.FileID,
-		Works: works, WithoutUnknown: v.options.WithoutUnknown, WithoutElsewhere: v.options.WithoutUnreadable,
+		Works: works, WithoutUnknown: v.options.WithoutUnknown, FromOlder: v.options.WithoutUnreadable,
 	})
 	if errors.Is(err, ErrRefused) {
 		v.r.Log.Warn().Err(err).Str("provider_job_id", j.ID).Msg("a job cannot be adopted")

@@ -189,8 +189,9 @@ func TestF47_ReportHeldInTheCopyIsBoundBeforeItsJobIsAdopted(t *testing.T) {
 	})
 }
 
-// F47: who gives up to wait for an older job recovers without its works, and a
-// person decides that their texts may go out again.
+// F47: who does not wait for an older job has its works belong to the newer one,
+// whose answers are taken: they are not sent a third time, whatever becomes of the
+// older job.
 func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.reports(1)
@@ -203,12 +204,24 @@ func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 		if _, err := b.untilIdle(nil); err != nil || len(b.fake.Jobs()) != 2 {
 			t.Fatalf("%d jobs, %v", len(b.fake.Jobs()), err)
 		}
+		b.fake.ForgetJob(b.fake.Jobs()[0].ID)
 		n := b.restored(t, address)
+		if out := n.recover(reconcile.RecoverOptions{}); out.Complete || out.Jobs[0].Became != reconcile.RecoveredWaiting {
+			t.Errorf("while it waits: %+v", out)
+		}
 		out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true})
-		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredSurplus {
+		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].Members != 1 {
 			t.Errorf("recovery %+v", out)
 		}
-		n.want("job", "SELECT state FROM jobs", "submitted") // the older one, whose work it still is
+		n.want("items", "SELECT COALESCE(outcome, 'open') || ' ' || code FROM items ORDER BY code", "open ", "not_run sent_again")
+		n.goOn()
+		if _, err := n.untilIdle(nil); err != nil {
+			t.Fatal(err)
+		}
+		n.want("record", "SELECT kind FROM review_records WHERE authoritative = 1", "classified")
+		if len(b.fake.Jobs()) != 2 {
+			t.Errorf("%d jobs: what has an answer was sent again", len(b.fake.Jobs()))
+		}
 	})
 }
 

@@ -33,6 +33,12 @@ func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err 
 	if err != nil {
 		return false, err
 	}
+	// From here on what its sender says of its own create proves nothing any more,
+	// so the ledger takes no refusal of it. It must know before the repeat leaves.
+	look := Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(v.r.Settings.ResolveFirst)}
+	if err := v.r.Store.RecordLook(ctx, look); err != nil {
+		return false, ignoreMoved(err)
+	}
 	calling, cancel := context.WithTimeout(ctx, v.r.Settings.SendWithin)
 	defer cancel()
 	c, fault := again.creation(calling)

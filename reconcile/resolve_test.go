@@ -12,6 +12,7 @@ import (
 	"rollcall/batch"
 	"rollcall/batch/fake"
 	"rollcall/reconcile"
+	"rollcall/reconcile/crashpoint"
 )
 
 var errLost = &batch.Error{Op: "create", Kind: batch.UnknownOutcome}
@@ -397,6 +398,33 @@ func TestF18_RepeatUnderTheSameKey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// F18: a sender that stood still until its create had been repeated, and then
+// finds its own deadline over, must not say that nothing was sent.
+func TestF18_SenderThatWakesUpBehindTheRepeat(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.settleBy(batch.SettleByKey)
+		b.ready(2)
+		resolver := b.reconciler(b.Store)
+		b.r.Step = func(point string) {
+			if point != crashpoint.SubmitFileNoted {
+				return
+			}
+			b.Clock.Advance(b.r.Settings.SendWithin)
+			b.fake.Hooks.Create = func(batch.Creation) (bool, error) { return true, errLost }
+			if _, err := resolver.Run(t.Context(), reconcile.PassResolve); err != nil {
+				t.Error(err)
+			}
+			b.fake.Hooks.Create = nil
+		}
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 1, Failed: 1})
+		b.want("open", "SELECT submission_id FROM submissions WHERE outcome IS NULL", b.rows("SELECT submission_id FROM submissions")...)
+		if b.lookUntilSettled(5) > 5 || b.jobsWithItems() != 1 {
+			t.Errorf("%d jobs with items", b.jobsWithItems())
+		}
+		b.wantJobs("submitted")
+	})
 }
 
 // F18: behind the key's window a repeat would make a second job.

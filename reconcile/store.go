@@ -119,7 +119,8 @@ type SubmitStore interface {
 	// that it was not sent is closed. Again with the same job changes nothing;
 	// another job for the same submission is ErrMoved.
 	RecordAccepted(ctx context.Context, now time.Time, a Acceptance) error
-	// RecordRejected closes a submission; the job is ready again, later.
+	// RecordRejected closes a submission; the job is ready again, later. ErrMoved
+	// once its job was looked for.
 	RecordRejected(ctx context.Context, now time.Time, r Rejection) error
 	// CloseUnreadable ends works of a ready job whose text is damaged, with a
 	// finding each, and makes the job due: its next intent drops them. It gives

@@ -314,7 +314,9 @@ func (l leaving) Write(p []byte) (int, error) {
 func (s *sending) noteUpload(ctx context.Context) error {
 	err := s.r.Store.RecordUpload(ctx, Upload{SubmissionID: s.sub.ID, FileID: s.fileID, Bytes: s.size, BodyMAC: s.bodyMAC})
 	if err == nil {
-		return nil
+		// A copy of the ledger from before this commit has the intent, and takes for
+		// unsent what a job is about to be asked for: it must be known to be a copy.
+		return s.witness(ctx)
 	}
 	// Without it in the ledger an interrupted create could not be found again, so
 	// none is made.

@@ -12,8 +12,9 @@ import (
 // Witness remembers, outside of the ledger and its backups, what the ledger must
 // hold: so that one that was put back is noticed before it sends a text again.
 type Witness interface {
-	// NoteIntent remembers an intent before anything is sent under it. An intent
-	// that cannot be noted is not sent.
+	// NoteIntent remembers an intent, and what was committed last, before anything
+	// is sent under it. An intent that cannot be noted is not sent. It may be called
+	// again.
 	NoteIntent(ctx context.Context, id LedgerIdentity, s Submission) error
 	// Verify compares the ledger with what is remembered, and remembers it as it
 	// is now. ErrRewound, with what is missing, when the ledger lacks something

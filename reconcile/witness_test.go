@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,5 +84,33 @@ func TestF47_NextProcessClosesTheFindingAboutTheWitness(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.wantFindings()
+	})
+}
+
+// noting tells of each note.
+type noting struct {
+	reconcile.Witness
+	noted func(reconcile.Submission)
+}
+
+func (n noting) NoteIntent(ctx context.Context, id reconcile.LedgerIdentity, s reconcile.Submission) error {
+	n.noted(s)
+	return n.Witness.NoteIntent(ctx, id, s)
+}
+
+// F47: a copy from between the intent and the note of its body takes for unsent
+// what was sent. So the witness is told of that note too, before the job is asked for.
+func TestF47_WitnessKnowsOfTheBodyBeforeTheCreate(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		var at []string
+		b.r.Witness = noting{b.witnessed(filepath.Join(t.TempDir(), "witness")), func(reconcile.Submission) {
+			at = append(at, fmt.Sprintf("%s, %d jobs", b.rows("SELECT CASE WHEN body_mac IS NULL THEN 'intent' ELSE 'body' END FROM submissions")[0], len(b.fake.Jobs())))
+		}}
+		b.reports(1)
+		b.collect()
+		b.submit()
+		if want := []string{"intent, 0 jobs", "body, 0 jobs"}; !slices.Equal(at, want) || len(b.fake.Jobs()) != 1 {
+			t.Errorf("noted at %q, want %q; %d jobs", at, want, len(b.fake.Jobs()))
+		}
 	})
 }

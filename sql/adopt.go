@@ -31,6 +31,12 @@ var adoptCountSQL string
 //go:embed query/adopt_elsewhere.sql
 var adoptElsewhereSQL string
 
+//go:embed query/adopt_take_over.sql
+var adoptTakeOverSQL string
+
+//go:embed query/adopt_free.sql
+var adoptFreeSQL string
+
 //go:embed query/adopt_job.sql
 var adoptJobSQL string
 
@@ -84,8 +90,13 @@ func (s *Store) AdoptJob(ctx context.Context, now time.Time, a reconcile.Adoptio
 		if err := t.GetContext(ctx, &out.Elsewhere, adoptElsewhereSQL, micros(a.Created)); err != nil {
 			return err
 		}
-		if out.Elsewhere > 0 && !a.WithoutElsewhere {
-			return errNothingToAdopt
+		if out.Elsewhere > 0 {
+			if !a.FromOlder {
+				return errNothingToAdopt
+			}
+			if err := t.takeOver(ctx, now, a); err != nil {
+				return err
+			}
 		}
 		var works []adoptedWork
 		if err := t.SelectContext(ctx, &works, s.dialect.locked(adoptLockWorksSQL, forUpdate)); err != nil {
@@ -147,6 +158,16 @@ func (t *tx) freeUnsent(ctx context.Context, now time.Time) ([]string, error) {
 		t.audit("job_abandon", "job:"+id, "its members were sent by another job, which is adopted")
 	}
 	return jobs, nil
+}
+
+// takeOver has the works of an adopted job leave the older ones that do not come
+// to an end: they were sent again, so the newer job is theirs.
+func (t *tx) takeOver(ctx context.Context, now time.Time, a reconcile.Adoption) error {
+	if _, err := t.ExecContext(ctx, adoptTakeOverSQL, micros(now), micros(a.Created)); err != nil {
+		return err
+	}
+	_, err := t.ExecContext(ctx, adoptFreeSQL)
+	return err
 }
 
 // insertAdopted makes the job, under its own id where the ledger has no other by

@@ -25,6 +25,12 @@ var (
 		return q.RecordAbsent(q.t.Context(), q.Clock.Now(),
 			reconcile.Absence{SubmissionID: "s1", Evidence: "no list shows it", NextSubmit: q.Clock.Now().Add(time.Minute)})
 	}
+	refuse = func(q *planner) error {
+		return q.RecordRejected(q.t.Context(), q.Clock.Now(), reconcile.Rejection{SubmissionID: "s1", Evidence: "the send deadline has passed", NextSubmit: q.Clock.Now()})
+	}
+	look = func(q *planner) error {
+		return q.RecordLook(q.t.Context(), reconcile.Look{SubmissionID: "s1", At: q.Clock.Now(), Next: q.Clock.Now().Add(time.Minute)})
+	}
 	fenceOff = func(q *planner) error {
 		return q.RecordFence(q.t.Context(), q.Clock.Now(), "s1", q.Clock.Now().Add(time.Minute))
 	}
@@ -48,6 +54,9 @@ func TestF15_SenderMeetsItsResolver(t *testing.T) {
 		"accepted first, and not unsent":        {acceptJob, closeUnsent, "FROM jobs", nil, "accepted", "submitted"},
 		"proven absent first, then accepted":    {findAbsent, acceptJob, "FROM jobs", reconcile.ErrMoved, "proven_absent", "ready 3"},
 		"accepted first, and not absent":        {acceptJob, findAbsent, "FROM jobs", reconcile.ErrMoved, "accepted", "submitted"},
+		// Whoever looks may repeat the create under its key.
+		"looked for first, and not refused any more": {look, refuse, "UPDATE submissions", reconcile.ErrMoved, "open", "ready 0"},
+		"refused first, then not looked for":         {refuse, look, "UPDATE submissions", reconcile.ErrMoved, "rejected", "ready 2"},
 		// A create that had arrived before its input file was deleted is a job.
 		"fenced first, and accepted all the same": {fenceOff, acceptJob, "UPDATE submissions", nil, "accepted fenced", "submitted"},
 		"accepted first, then not fenced":         {acceptJob, fenceOff, "UPDATE submissions", reconcile.ErrMoved, "accepted", "submitted"},

@@ -24,7 +24,9 @@ A job may hold reports that came in after the copy was made. It is incomplete un
 are delivered again, and is left as it is; then run recover again. --without-unknown
 adopts such jobs without those reports: when they are delivered later, their texts are
 sent a second time. --without-unreadable gives up jobs of which nothing can be read any
-more, since their files have expired; their texts may be sent again, too.
+more, since their files have expired; their texts may be sent again, too. What was sent
+again after an older job failed belongs to the newer one then, even if nothing can be
+learned of the older one.
 
 It may be run again at any time, also after an interruption. Exit code 4 means that jobs
 are left that must be recovered.`,
@@ -46,7 +48,7 @@ are left that must be recovered.`,
 		},
 	})
 	c.Flags().BoolVar(&o.WithoutUnknown, "without-unknown", false, "adopt jobs without the reports that the ledger does not know")
-	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider, and do not wait for the results of older jobs; their texts may be sent again")
+	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider, whose texts may be sent again, and do not wait for the results of older jobs")
 	actorFlags(c, &o.Actor, &o.Reason)
 	return c
 }

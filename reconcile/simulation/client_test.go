@@ -98,6 +98,7 @@ func (c *client) Upload(ctx context.Context, in batch.Input) (string, error) {
 func (c *client) Create(ctx context.Context, cr batch.Creation) (batch.Job, error) {
 	w := c.p.w
 	c.p.calling = cr.Metadata["rc_submission"]
+	w.oracle.sentInTime(c.p, c.p.calling)
 	defer func() { c.p.calling = "" }()
 	way, failed := c.ask(ctx, "create", cmp.Or(cr.FileID, "with its body"))
 	if way == lost {
@@ -167,6 +168,15 @@ func (c *client) look(ctx context.Context, op, subject string) error {
 	return nil
 }
 
+// lineEnd is the end of some line of a file before its last one, or its beginning.
+func (w *world) lineEnd(file []byte) int {
+	end := 0
+	for range w.rng.IntN(max(bytes.Count(file, []byte{'\n'}), 1)) {
+		end += bytes.IndexByte(file[end:], '\n') + 1
+	}
+	return end
+}
+
 func (c *client) Download(ctx context.Context, fileID string) (io.ReadCloser, int64, error) {
 	if err := c.look(ctx, "download", fileID); err != nil {
 		return nil, 0, err
@@ -189,11 +199,11 @@ func (c *client) Download(ctx context.Context, fileID string) (io.ReadCloser, in
 	case w.strikes(tornDownload, fileID):
 		// Within the first chunk: how many of several would be written before the
 		// end is known depends on two goroutines, and not on the seed.
-		short := all[:min(len(all)/2, 1+bytes.IndexByte(all, '\n'))]
+		short := all[:min(len(all)/2, w.rng.IntN(2+bytes.IndexByte(all, '\n')))]
 		return io.NopCloser(bytes.NewReader(short)), int64(len(all)), nil
 	case w.strikes(cleanCut, fileID):
 		w.oracle.cut(fileID)
-		return io.NopCloser(bytes.NewReader(nil)), 0, nil
+		return io.NopCloser(bytes.NewReader(all[:w.lineEnd(all)])), -1, nil
 	}
 	return io.NopCloser(bytes.NewReader(all)), int64(len(all)), nil
 }

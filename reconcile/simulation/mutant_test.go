@@ -97,6 +97,29 @@ var mutants = []mutant{
 		err = r.Witness.Renew(ctx)
 	}
 	switch {`}},
+	{"a first failure is the last", "reconcile/adjudicate.go", []string{
+		`	case r.Outcome.UsesAttempt() && f.Counted+1 < caps.Attempts,`, `	case false && r.Outcome.UsesAttempt() && f.Counted+1 < caps.Attempts,`}},
+	{"the same answer twice is none", "reconcile/adjudicate.go", []string{
+		`		r.Accepted, r.Rest = &first, LineDupSame`, `		if r.Accepted, r.Rest = &first, LineDupSame; len(lines) > 1 {
+			return Ruling{Outcome: ItemInvalid, Rest: LineItemError, Reason: InvalidOutput}
+		}`}},
+	{"a deadline that its sender does not heed", "reconcile/submit.go", []string{
+		`	if s.remaining() < s.r.Settings.SendWithin/10 || now.After(s.sub.SendBy) {`, `	if now.IsZero() {`,
+		`	creating, cancel := context.WithTimeout(ctx, s.remaining())`, `	creating, cancel := context.WithTimeout(ctx, s.r.Settings.SendWithin)`}},
+	{"evidence that nobody keeps", "sql/query/record_insert.sql", []string{
+		`  a.label, a.evidence,`, `  a.label, CASE WHEN a.evidence IS NULL THEN NULL ELSE '[]' END,`}},
+	{"a contradiction that nobody is told of", "reconcile/report.go", []string{
+		`		return Conflict, d.Revision`, `		return Unchanged, d.Revision`}},
+	{"a refusal by a sender that woke up late", "sql/query/submission_close.sql", []string{
+		` AND ($1 <> 'rejected' OR last_look_us IS NULL)`, ``}},
+	{"a witness that knows of the intent only", "reconcile/submit.go", []string{
+		`		return s.witness(ctx)
+	}
+	// Without it`, `		return nil
+	}
+	// Without it`}},
+	{"a report that is due at once", "sql/query/overdue_find.sql", []string{
+		`w.due_us <= $1 AND`, `w.due_us - 172800000000 <= $1 AND`}},
 	{"a pause that an intent does not heed", "sql/submit.go", []string{
 		`"policy:"+key.ID); err != nil {`, `"policy:"+key.ID); err != nil && !errors.Is(err, reconcile.ErrPaused) {`}},
 }

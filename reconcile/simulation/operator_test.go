@@ -38,12 +38,11 @@ func (o operation) meddle() error {
 		return o.revoke()
 	case o.oracle.revoked && o.rng.IntN(200) == 0 && !o.approved(policy, 2):
 		return o.approveVersion(policy, 2)
-	case o.strikes(routed, "by the operator"):
+	case o.draws(routed):
 		return o.route()
-	case o.strikes(restored, "the ledger"):
-		if !o.copied {
-			return o.copyLedger()
-		}
+	case !o.copied && o.draws(restored):
+		return o.copyLedger()
+	case o.copied && o.strikes(restored, "the ledger"):
 		return o.restore()
 	}
 	return nil
@@ -145,7 +144,13 @@ func (o operation) exec(statement string, args ...any) error {
 // route gives a report to a person.
 func (o operation) route() error {
 	d := o.source.all[o.rng.IntN(len(o.source.all))]
-	err := o.operator.r.Route(o.ctx, []string{d.id}, "the operator", "a drill", func(reconcile.RouteAnswer) {})
+	o.note(o.operator, "route "+d.id)
+	o.oracle.asked[o.keys.ReportID("acme", d.system, d.id)] = true
+	err := o.operator.r.Route(o.ctx, []string{d.id}, "the operator", "a drill", func(a reconcile.RouteAnswer) {
+		if a.Given {
+			o.struck[routed]++
+		}
+	})
 	if errors.Is(err, reconcile.ErrNotFound) {
 		return nil // it did not come in yet
 	}

@@ -20,6 +20,8 @@ type oracle struct {
 	breaches []string
 
 	texts    map[string]map[string]bool // by work: what may be sent for it
+	offered  map[string]time.Time       // by work: when its report was first sent
+	asked    map[string]bool            // by report: a person asked for it
 	reports  map[string]*reportBook     // by report id: what has a receipt
 	works    map[string]workBook
 	jobs     []*jobBook
@@ -36,6 +38,8 @@ type oracle struct {
 	copied   time.Time             // when that copy was made
 	revoked  bool                  // policy p/1
 	renewed  bool                  // policy p/2 is approved in its place
+	reasons  map[reconcile.Reason]int64
+	stubborn map[string]fault // by work: what becomes of each try
 }
 
 type workBook struct {
@@ -44,8 +48,10 @@ type workBook struct {
 }
 
 type reportBook struct {
-	name    string
-	current int64
+	name         string
+	current      int64
+	content      map[int64]string // by revision: what has a receipt
+	contradicted bool
 }
 
 type jobBook struct {
@@ -61,13 +67,14 @@ type recordBook struct {
 	work     string
 	revision int64
 	label    string
+	evidence string
 }
 
 func newOracle(w *world) *oracle {
 	return &oracle{
 		w: w, texts: map[string]map[string]bool{}, reports: map[string]*reportBook{}, works: map[string]workBook{}, byID: map[string]*jobBook{},
 		truth: map[string]map[string]fault{}, lostSets: map[string]bool{}, cutSets: map[string]bool{}, vanished: map[string]bool{},
-		standing: map[string]recordBook{}, sealed: map[string]int{},
+		standing: map[string]recordBook{}, sealed: map[string]int{}, offered: map[string]time.Time{}, asked: map[string]bool{}, reasons: map[reconcile.Reason]int64{}, stubborn: map[string]fault{},
 	}
 }
 
@@ -91,6 +98,18 @@ func (o *oracle) expects(d delivery) {
 	}
 }
 
+// offers tells that a source sends a delivery now.
+func (o *oracle) offers(d delivery) {
+	report := o.w.keys.ReportID("acme", d.system, d.id)
+	id, _ := policyOf(d.system)
+	for version := int64(1); version <= 2; version++ {
+		work := o.w.keys.WorkID(report, d.revision, id, version)
+		if _, again := o.offered[work]; !again {
+			o.offered[work] = o.w.now
+		}
+	}
+}
+
 // receipt is what a source was told. It is true at once, and stays true.
 func (o *oracle) receipt(d delivery, rc reconcile.Receipt) {
 	if want := o.w.keys.ReportID("acme", d.system, d.id); rc.ReportID != want {
@@ -98,8 +117,12 @@ func (o *oracle) receipt(d delivery, rc reconcile.Receipt) {
 	}
 	r := o.reports[rc.ReportID]
 	if r == nil {
-		r = &reportBook{name: d.system + " " + d.id}
+		r = &reportBook{name: d.system + " " + d.id, content: map[int64]string{}}
 		o.reports[rc.ReportID] = r
+	}
+	o.judgeReceipt(d, rc, r)
+	if d.revision < r.current {
+		o.w.struck[lateRevision]++
 	}
 	if rc.Verdict != reconcile.Conflict || d.revision > r.current {
 		r.current = max(r.current, d.revision)
@@ -152,6 +175,10 @@ func (o *oracle) fate(it fake.Item) (fault, []fake.Line) {
 		}
 		return jobExpired, []fake.Line{fake.Failed(it.CustomID, batch.Expired, "batch_expired")}
 	}
+	work, _, _ := strings.Cut(it.CustomID, "-")
+	if o.stubborn[work] == "" && w.strikes(itemStubborn, it.CustomID) {
+		o.stubborn[work] = []fault{itemFailed, itemTruncated, itemInvalid}[w.rng.IntN(3)]
+	}
 	for _, f := range []struct {
 		kind  fault
 		lines []fake.Line
@@ -167,7 +194,7 @@ func (o *oracle) fate(it fake.Item) (fault, []fake.Line) {
 		{itemConflict, []fake.Line{wrong, good}},
 		{itemUnknown, []fake.Line{fake.Answered("somebody-elses", answer("ok", "")), good}},
 	} {
-		if w.strikes(f.kind, it.CustomID) {
+		if f.kind == o.stubborn[work] || o.stubborn[work] == "" && w.strikes(f.kind, it.CustomID) {
 			if f.kind == itemTwice || f.kind == itemUnknown {
 				return "", f.lines
 			}
@@ -313,6 +340,9 @@ func (o *oracle) count(query string, args ...any) int {
 // wentBackTo forgets what an older copy need not know.
 func (o *oracle) wentBackTo() {
 	o.wentBack, o.standing, o.sealed = true, map[string]recordBook{}, map[string]int{}
+	for _, r := range o.reports {
+		r.content, r.contradicted = map[int64]string{}, false
+	}
 }
 
 // stale counts the jobs whose requests came too late.

@@ -47,6 +47,7 @@ const (
 	itemTwice     fault = "item_twice"     // the same line twice
 	itemConflict  fault = "item_conflict"  // two answers that differ
 	itemUnknown   fault = "item_unknown"   // a line for an item of somebody else
+	itemStubborn  fault = "item_stubborn"  // none of the answers to it can be used
 )
 
 // The faults of processes, of the database and of the clock.
@@ -57,6 +58,7 @@ const (
 	commitUndone fault = "commit_undone" // COMMIT errs, and did not happen
 	commitUnsaid fault = "commit_unsaid" // COMMIT errs, and happened
 	longPause    fault = "long_pause"    // a process stands still for an hour and more
+	lateSender   fault = "late_sender"   // so does one that has noted its body and is about to ask for the job
 	clockSkew    fault = "clock_skew"    // processes disagree by up to two seconds
 	clockAhead   fault = "clock_ahead"   // the wall clock jumps ahead
 	clockBack    fault = "clock_back"    // the wall clock jumps back
@@ -71,7 +73,7 @@ const (
 	heldSource   fault = "held_source"   // reports come before their policy is approved
 	braked       fault = "paused"
 	revoked      fault = "revoked"
-	routed       fault = "routed"
+	routed       fault = "routed"   // a report is given to a person
 	restored     fault = "restored" // the ledger is replaced by an older copy
 )
 
@@ -81,11 +83,11 @@ var rates = map[fault]float64{
 	listLag: 0.05, emptyList: 0.02, tornDownload: 0.08, cleanCut: 0.03, fileMissing: 0.03,
 	resultsLost: 0.02, jobVanished: 0.02, jobRefused: 0.03, jobExpired: 0.06,
 	itemMissing: 0.02, itemFailed: 0.02, itemRefused: 0.01, itemTruncated: 0.01, itemMalformed: 0.01, itemInvalid: 0.01,
-	itemCrossed: 0.005, itemTwice: 0.01, itemConflict: 0.01, itemUnknown: 0.005,
-	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003,
+	itemCrossed: 0.005, itemTwice: 0.01, itemConflict: 0.01, itemUnknown: 0.005, itemStubborn: 0.004,
+	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003, lateSender: 0.08,
 	clockSkew: 1, clockAhead: 0.001, clockBack: 0.001,
 	delivery2: 0.15, edited: 0.15, lateRevision: 0.3, contradicted: 0.03, heldSource: 1,
-	braked: 0.002, revoked: 0.0003, routed: 0.002, restored: 0.0008,
+	braked: 0.002, revoked: 0.0003, routed: 0.002, restored: 0.0012,
 }
 
 // faults lists every kind, in the order of their names.
@@ -100,12 +102,14 @@ type plan struct {
 	Faults    map[fault]bool
 }
 
+// settlements are those that there are worlds for.
+var settlements = []batch.Settlement{batch.SettleByListing, batch.SettleByResults, batch.SettleByKey, batch.SettleByRepeat}
+
 // newPlan is the plan of a seed. It leaves some faults out, so that no fault
 // always hides another, and has reports hundred on average.
 func newPlan(seed uint64) plan {
 	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	kinds := []batch.Settlement{batch.SettleByListing, batch.SettleByResults, batch.SettleByKey, batch.SettleByRepeat}
-	p := plan{Seed: seed, Settles: kinds[seed%4], Authority: reconcile.HighestAccepted, Faults: map[fault]bool{}}
+	p := plan{Seed: seed, Settles: settlements[seed%4], Authority: reconcile.HighestAccepted, Faults: map[fault]bool{}}
 	if rng.IntN(3) == 0 {
 		p.Authority = reconcile.HighestApplied
 	}
@@ -142,10 +146,15 @@ func planOf(s string) (plan, error) {
 	if len(parts) == 1 {
 		return p, nil
 	}
-	if p.Reports, err = strconv.Atoi(parts[1]); err != nil {
-		return plan{}, err
-	}
 	p.Settles, p.Authority, p.Faults = batch.Settlement(parts[2]), reconcile.AuthorityRule(parts[3]), map[fault]bool{}
+	switch p.Reports, err = strconv.Atoi(parts[1]); {
+	case err != nil || p.Reports < 1:
+		return plan{}, fmt.Errorf("%q is no number of reports", parts[1])
+	case !slices.Contains(settlements, p.Settles):
+		return plan{}, fmt.Errorf("there is no world that settles by %q", parts[2])
+	case p.Authority != reconcile.HighestAccepted && p.Authority != reconcile.HighestApplied:
+		return plan{}, fmt.Errorf("there is no rule of authority %q", parts[3])
+	}
 	for f := range strings.SplitSeq(parts[4], ",") {
 		if _, ok := rates[fault(f)]; !ok && f != "" {
 			return plan{}, fmt.Errorf("there is no fault %q", f)

@@ -34,6 +34,7 @@ type process struct {
 	dead    bool
 	resume  chan struct{}
 	wake    time.Time // it is not run before
+	at      string    // where it is parked
 	began   time.Time
 	skew    time.Duration
 	store   *sql.Store
@@ -47,7 +48,7 @@ func (p *process) start() {
 	w := p.w
 	p.dead, p.began, p.skew, p.calling = false, w.now, 0, ""
 	if !p.direct && w.strikes(clockSkew, p.name) {
-		p.skew = time.Duration(w.rng.IntN(5)-2) * time.Second
+		p.skew = time.Duration(w.rng.IntN(2)*3-1-w.rng.IntN(2)) * time.Second // -2, -1, 1 or 2 s
 	}
 	p.witness = witness.New(w.witnessPath(), p.store, p.clock)
 	s := reconcile.DefaultSettings()
@@ -62,7 +63,9 @@ func (p *process) start() {
 		Tick:      func(time.Duration) (<-chan time.Time, func()) { return nil, func() {} }, // a write prolongs its lease
 		PolicyFor: func(_, system string) (string, bool) { return policyOf(system) },
 		Step: func(point string) {
-			w.points[point]++
+			if !p.direct && !p.dead && !w.calm {
+				w.points[point]++
+			}
 			_ = p.park(point)
 		},
 	}
@@ -95,6 +98,7 @@ func (p *process) park(where string) error {
 		return errDead
 	}
 	p.w.note(p, where)
+	p.at = where
 	p.w.parked <- p
 	<-p.resume
 	if p.dead {

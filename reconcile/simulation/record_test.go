@@ -1,26 +1,37 @@
 package simulation
 
 import (
+	"errors"
+
 	"rollcall/batch"
 	"rollcall/reconcile"
 )
 
 // judgeRecords compares the records that stand with those that stood.
 func (o *oracle) judgeRecords() {
-	rows, err := o.w.books.Query("SELECT report_id, work_id, revision, kind, COALESCE(label, reason) FROM review_records WHERE authoritative = 1")
+	rows, err := o.w.books.Query("SELECT report_id, work_id, revision, kind, COALESCE(label, reason), COALESCE(evidence, '') FROM review_records WHERE authoritative = 1")
 	if err != nil {
 		o.breach("the records cannot be read: %v", err)
 		return
 	}
-	defer rows.Close()
-	seen := map[string]bool{}
+	type standing struct {
+		report, kind string
+		recordBook
+	}
+	var all []standing
 	for rows.Next() {
-		var report, kind string
-		var now recordBook
-		if err := rows.Scan(&report, &now.work, &now.revision, &kind, &now.label); err != nil {
+		var s standing
+		if err := rows.Scan(&s.report, &s.work, &s.revision, &s.kind, &s.label, &s.evidence); err != nil {
 			o.breach("a record cannot be read: %v", err)
-			return
 		}
+		all = append(all, s)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // before anything else is asked of the books
+		o.breach("the records cannot be read: %v", err)
+	}
+	seen := map[string]bool{}
+	for _, s := range all {
+		report, kind, now := s.report, s.kind, s.recordBook
 		if seen[report] {
 			o.breach("report %s has two authoritative records", report)
 		}
@@ -48,6 +59,7 @@ func (o *oracle) judgeRecords() {
 func (o *oracle) judgeRecord(report, kind string, now recordBook) {
 	book, known := o.works[now.work]
 	if !known && now.label == string(reconcile.Routed) {
+		o.judgeReason(report, now)
 		return // a held report has a work under no policy of its source
 	}
 	if !known || book.report != report || book.revision != now.revision {
@@ -70,9 +82,10 @@ func (o *oracle) judgeRecord(report, kind string, now recordBook) {
 		o.breach("report %s is called %q, which is wrong", report, now.label)
 	case kind == "classified" && !returned[""]:
 		o.breach("report %s is classified, and no job answered it well", report)
-	case now.label == string(reconcile.ConflictingResults) && !returned[itemConflict],
-		now.label == string(reconcile.Refused) && !returned[itemRefused]:
-		o.breach("report %s is %s, and no job said so", report, now.label)
+	case kind == "classified":
+		o.judgeEvidence(report, now)
+	default:
+		o.judgeReason(report, now)
 	}
 }
 
@@ -82,6 +95,7 @@ func (o *oracle) atRest() error {
 		return nil
 	}
 	o.judgeRecords()
+	o.judgeFindings()
 	for id, r := range o.reports {
 		record, ok := o.standing[id]
 		if !ok || record.revision != r.current {

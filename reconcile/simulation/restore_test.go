@@ -129,6 +129,7 @@ func (o operation) recovered() error {
 			return err
 		}
 	}
+	o.struck["recovered"]++
 	delete(o.oracle.sealed, "%") // a drill on top of that pause is over with it
 	return nil
 }

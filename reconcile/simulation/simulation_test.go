@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"rollcall/reconcile"
 	"rollcall/reconcile/crashpoint"
 	"rollcall/reconcile/keyring"
 	"rollcall/sql"
@@ -64,7 +65,7 @@ func seedsToRun(t *testing.T) (first uint64, n int) {
 	if err == nil {
 		n, err = strconv.Atoi(many)
 	}
-	if err != nil {
+	if err != nil || n < 1 {
 		t.Fatalf("ROLLCALL_TEST_SEEDS=%q is not FIRST+N", asked)
 	}
 	return first, n
@@ -161,7 +162,7 @@ func (g *rig) run(t *testing.T, p plan) outcome {
 	err = w.run()
 	return outcome{plan: p, err: err, breaches: w.oracle.breaches, history: w.history, digest: w.digest, tally: tally{
 		worlds: 1, reports: int64(p.Reports), steps: int64(len(w.history)), jobs: int64(len(w.oracle.jobs)), struck: w.struck, points: w.points,
-		stale: w.oracle.stale(), settlement: map[string]int64{string(p.Settles): 1},
+		stale: w.oracle.stale(), settlement: map[string]int64{string(p.Settles): 1}, reasons: w.oracle.reasons,
 	}}
 }
 
@@ -214,8 +215,10 @@ func (g *rig) shrink(t *testing.T, o outcome) outcome {
 			}
 		}
 		fewer := o.plan
-		fewer.Reports /= 2
-		if less := g.run(t, fewer); fewer.Reports > 0 && less.failed() {
+		if fewer.Reports /= 2; fewer.Reports == 0 {
+			continue
+		}
+		if less := g.run(t, fewer); less.failed() {
 			o, again = less, true
 		}
 	}
@@ -228,7 +231,7 @@ func last(s []string, n int) []string { return s[max(0, len(s)-n):] }
 func (g *rig) runAll(t *testing.T, first uint64, n int) tally {
 	t.Helper()
 	var mu sync.Mutex
-	total := tally{struck: map[fault]int64{}, points: map[string]int64{}, settlement: map[string]int64{}}
+	total := tally{struck: map[fault]int64{}, points: map[string]int64{}, settlement: map[string]int64{}, reasons: map[reconcile.Reason]int64{}}
 	failures, most, seeds := 0, 3, make(chan uint64)
 	if os.Getenv(firstOnly) != "" {
 		most = 1
@@ -267,6 +270,7 @@ type tally struct {
 	struck                              map[fault]int64
 	points                              map[string]int64
 	settlement                          map[string]int64
+	reasons                             map[reconcile.Reason]int64 // why a person got a report
 }
 
 func (t *tally) add(o tally) {
@@ -279,6 +283,9 @@ func (t *tally) add(o tally) {
 	}
 	for s, n := range o.settlement {
 		t.settlement[s] += n
+	}
+	for r, n := range o.reasons {
+		t.reasons[r] += n
 	}
 }
 
@@ -295,12 +302,19 @@ func (t *tally) log(tt *testing.T) {
 	for _, p := range crashpoint.JobPoints() {
 		fmt.Fprintf(&b, "  at %-21s %9d\n", p, t.points[p])
 	}
+	for _, r := range slices.Sorted(maps.Keys(t.reasons)) {
+		fmt.Fprintf(&b, "  to a person, %-21s %9d\n", r, t.reasons[r])
+	}
 	tt.Log(b.String())
 }
 
 // worldsForOne is in how many worlds everything should happen once at least. The
 // rates of faults are such that it happens twice as often.
 const worldsForOne = 20
+
+// worldsForPoint is the same for a named point, which a process passes while
+// things still go wrong.
+const worldsForPoint = 40
 
 // judge holds that everything happened often enough for its absence of
 // consequences to mean something.
@@ -316,8 +330,16 @@ func (t *tally) judge(tt *testing.T, n int) {
 		}
 	}
 	for _, p := range crashpoint.JobPoints() {
-		if t.points[p] < floor {
+		if floor := int64(n / worldsForPoint); t.points[p] < floor {
 			tt.Errorf("the point %s was passed %d times, and should be %d times", p, t.points[p], floor)
+		}
+	}
+	if n := t.struck["recovered"]; n < floor {
+		tt.Errorf("a ledger was recovered %d times, and should be %d times", n, floor)
+	}
+	for _, r := range reasons {
+		if floor := int64(n / seedsInShort); t.reasons[r] < floor {
+			tt.Errorf("a person got a report for the reason %s %d times, and should %d times", r, t.reasons[r], floor)
 		}
 	}
 }

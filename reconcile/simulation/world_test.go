@@ -14,6 +14,7 @@ import (
 	"rollcall/batch"
 	"rollcall/batch/fake"
 	"rollcall/reconcile"
+	"rollcall/reconcile/crashpoint"
 	"rollcall/reconcile/keyring"
 	"rollcall/sql/sqltest"
 )
@@ -147,9 +148,14 @@ func (w *world) closeLedger() error {
 	return err
 }
 
-// strikes says whether a fault strikes here.
+// draws says whether a fault may strike here. Who asks counts what comes of it.
+func (w *world) draws(f fault) bool {
+	return !w.calm && w.Faults[f] && w.rng.Float64() < rates[f]
+}
+
+// strikes says whether a fault strikes here, and counts it.
 func (w *world) strikes(f fault, where string) bool {
-	if w.calm || !w.Faults[f] || w.rng.Float64() >= rates[f] {
+	if !w.draws(f) {
 		return false
 	}
 	w.struck[f]++
@@ -228,7 +234,7 @@ func (w *world) step() error {
 	switch {
 	case !p.alive:
 		p.run()
-	case w.strikes(longPause, p.name):
+	case w.strikes(longPause, p.name), p.at == crashpoint.SubmitFileNoted && w.strikes(lateSender, p.name):
 		p.wake = w.now.Add(time.Duration(60+w.rng.IntN(120)) * time.Minute)
 		return nil
 	case w.strikes(crash, p.name):

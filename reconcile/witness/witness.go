@@ -118,7 +118,13 @@ func (f *File) NoteIntent(ctx context.Context, id reconcile.LedgerIdentity, s re
 			return ErrOtherLedger
 		}
 		r.LedgerID, r.Generation = id.LedgerID, max(r.Generation, id.Generation)
+		r.Intents = slices.DeleteFunc(r.Intents, func(i intent) bool { return i.SubmissionID == s.ID })
 		r.Intents = append(r.Intents, intent{SubmissionID: s.ID, JobID: s.JobID, IntentAt: s.IntentAt})
+		for _, token := range newest(f.held(), keptCommits) {
+			if !slices.Contains(r.Commits, token) {
+				r.Commits = append(r.Commits, token)
+			}
+		}
 		return nil
 	})
 }

@@ -93,6 +93,13 @@ func TestF47_WhatAnOlderLedgerLacks(t *testing.T) {
 	}{
 		"audit":  {func(t *testing.T, l *ledger, w *witness.File) { verify(t, w); l.high-- }, "its audit ends at 4, and 5 was seen"},
 		"intent": {func(t *testing.T, l *ledger, w *witness.File) { l.intent(t, w, "s1"); l.submissions = nil }, "1 intents to send are missing, the first one is submission s1"},
+		"commit between an intent and its job": {func(t *testing.T, l *ledger, w *witness.File) {
+			l.intent(t, w, "s1")
+			l.commit(w, "the body is noted")
+			l.intent(t, w, "s1")
+			*w = *witness.New(w.Path(), l, time.Now) // its process died
+			l.tokens = nil
+		}, "1 acknowledged transactions are missing"},
 		"noted commit": {func(t *testing.T, l *ledger, w *witness.File) {
 			l.commit(w, "a")
 			verify(t, w)

@@ -10,14 +10,19 @@ import (
 	"rollcall/batch"
 )
 
-// canary is the made-up text that Check asks about.
-const canary = "This sentence was made up to try out a request. It is about nobody."
+// canary is the made-up text that Check asks about, and canaryID stands for the
+// custom id that its token is made of.
+const (
+	canary   = "This sentence was made up to try out a request. It is about nobody."
+	canaryID = "check"
+)
 
 // Check tries the shape of the requests of cl with a made-up text, in one call
 // that answers at once. A batch tells about a schema, a model or a length that
 // the API does not take only when it has ended, for each of its requests.
 //
-// It is nil when the answer is one that a batch could use. It costs a little
+// It is nil when the answer is one that a batch could use, with Echo one that
+// repeats its token. It costs a little
 // money and leaves no job, and may be called again. Anything but nil keeps the
 // account from a first batch: Rejected is about the classifier, Denied and
 // OutOfCredit about the account, BadAnswer, with the outcome or the stop reason
@@ -30,7 +35,7 @@ func (c *Client) Check(ctx context.Context, cl *batch.Classifier) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
-	body := bytes.NewReader(f.appendParams(nil, batch.NewText(canary)))
+	body := bytes.NewReader(f.appendParams(nil, canaryID, batch.NewText(canary)))
 	resp, err := c.wire.Do(c.request(ctx, http.MethodPost, "/v1/messages", body), maxAnswer)
 	if err != nil {
 		return &batch.Error{Op: op, Kind: readFault(err), Cause: err}
@@ -47,8 +52,9 @@ func (c *Client) Check(ctx context.Context, cl *batch.Classifier) error {
 	if json.Unmarshal(a.body, &m) != nil {
 		return a.error(op, batch.BadAnswer, errShape)
 	}
-	var r batch.Result
-	if decodeMessage(&r, &m); r.Outcome != batch.Answered {
+	r := batch.Result{CustomID: canaryID}
+	decodeMessage(&r, &m)
+	if r = batch.Judge(cl, r); r.Outcome != batch.Answered {
 		e := a.error(op, batch.BadAnswer, errShape)
 		if e.Code = r.Code; e.Code == "" {
 			e.Code = string(r.Outcome)

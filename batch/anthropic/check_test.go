@@ -52,6 +52,23 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// An answer without its token would be no use to a batch with Echo.
+func TestCheckWantsTheToken(t *testing.T) {
+	cl := question()
+	cl.Echo = true
+	for name, change := range map[string]func(*anthropic.Config){"json_schema": func(*anthropic.Config) {}, "tool": newer} {
+		r := newRig(t, change)
+		if err := r.Check(t.Context(), cl); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r.faults("off_schema:times=1")
+		var e *batch.Error
+		if err := r.Check(t.Context(), cl); !errors.As(err, &e) || e.Kind != batch.BadAnswer || e.Code != batch.CodeCrossed {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What the API would refuse is found, with no report's text in the request.
 func TestCheckFindsABadSchema(t *testing.T) {
 	r := newRig(t)

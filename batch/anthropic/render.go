@@ -12,11 +12,12 @@ import (
 	"rollcall/batch"
 )
 
-// frame is a request line without its custom_id and its text: head, text,
-// tail. It depends on the classifier and the configuration alone.
+// frame is a request line without its custom_id and what differs from one line to
+// the next: head, text, tail; with Echo: head, token, joint, text, tail. It
+// depends on the classifier and the configuration alone.
 type frame struct {
-	of         batch.Classifier // a copy, to compare with
-	head, tail []byte
+	of                batch.Classifier // a copy, to compare with
+	head, joint, tail []byte
 }
 
 const (
@@ -27,7 +28,9 @@ const (
 
 // AppendRequest appends a Messages request. The text stands inside a JSON object
 // inside the user message, {"report":"…"}, so that the model can tell where it
-// begins and ends whatever is in it.
+// begins and ends whatever is in it. With Echo the object has a member token
+// before it, see batch.EchoToken, and the schema, or that of the tool, asks for
+// it first.
 //
 // The line is put together and not marshalled: only the text differs from one
 // line to the next. It holds no other line feed than its last byte, which
@@ -36,9 +39,6 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 	if !validCustomID(customID) {
 		return dst, &batch.Error{Op: "render", Kind: batch.Rejected, Code: codeInvalidCustomID}
 	}
-	if cl.Echo { // without its token in the line every answer would count as crossed
-		return dst, &batch.Error{Op: "render", Kind: batch.Rejected, Code: "no_echo"}
-	}
 	f, err := c.frameOf(cl)
 	if err != nil {
 		return dst, err
@@ -46,7 +46,7 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 	dst = append(dst, lineHead...)
 	dst = append(dst, customID...)
 	dst = append(dst, lineParams...)
-	dst = f.appendParams(dst, text)
+	dst = f.appendParams(dst, customID, text)
 	return append(dst, lineTail...), nil
 }
 
@@ -65,14 +65,18 @@ func (c *Client) frameOf(cl *batch.Classifier) (*frame, error) {
 }
 
 // appendParams appends the body of a Messages request.
-func (f *frame) appendParams(dst []byte, text batch.Text) []byte {
+func (f *frame) appendParams(dst []byte, customID string, text batch.Text) []byte {
 	dst = append(dst, f.head...)
+	if f.of.Echo {
+		dst = append(dst, batch.EchoToken(customID)...)
+		dst = append(dst, f.joint...)
+	}
 	dst = appendNested(dst, text.Reveal())
 	return append(dst, f.tail...)
 }
 
 func same(a, b *batch.Classifier) bool {
-	return a.Name == b.Name && a.Model == b.Model && a.Instructions == b.Instructions &&
+	return a.Name == b.Name && a.Model == b.Model && a.Instructions == b.Instructions && a.Echo == b.Echo &&
 		a.MaxOutputTokens == b.MaxOutputTokens && sameNumber(a.Temperature, b.Temperature) && bytes.Equal(a.Schema, b.Schema)
 }
 
@@ -91,6 +95,12 @@ func newFrame(cfg *Config, cl *batch.Classifier) (*frame, error) {
 	// Compacting also proves that the schema is JSON without a name twice, and
 	// leaves no line feed in it.
 	schema := jsontext.Value(bytes.Clone(cl.Schema))
+	if cl.Echo {
+		var err error
+		if schema, err = batch.AddToken(schema); err != nil {
+			return nil, refuse
+		}
+	}
 	if schema.Compact(strictForJS) != nil || schema.Kind() != jsontext.KindBeginObject {
 		return nil, refuse
 	}
@@ -122,7 +132,13 @@ func newFrame(cfg *Config, cl *batch.Classifier) (*frame, error) {
 		h = append(h, `,"system":`...)
 		h = appendQuoted(h, cl.Instructions)
 	}
-	f.head = append(h, `,"messages":[{"role":"user","content":"{\"report\":\"`...)
+	h = append(h, `,"messages":[{"role":"user","content":"{`...)
+	if cl.Echo {
+		f.head = append(h, `\"token\":\"`...)
+		f.joint = []byte(`\",\"report\":\"`)
+	} else {
+		f.head = append(h, `\"report\":\"`...)
+	}
 	f.tail = append(appendOutput([]byte(`\"}"}],`), cfg.Output, schema), '}')
 	return f, nil
 }

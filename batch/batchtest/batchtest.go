@@ -35,6 +35,9 @@ type Subject struct {
 	// Question is what is asked about each text; nil for one to a model. A
 	// processor that is not asked needs another.
 	Question *batch.Classifier
+	// NoEcho: what is asked this way has no place for a token, and a classifier
+	// with Echo is refused.
+	NoEcho bool
 }
 
 // Server is the far side as the suite drives it.
@@ -133,6 +136,7 @@ func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 		{"append request", appendRequest},
 		{"append request refuses ids", appendRefuses},
 		{"append request with a token", echo},
+		{"answers with a token", echoAnswers},
 		{"upload", upload},
 		{"upload of another length", uploadLength},
 		{"upload faults", uploadFaults},

@@ -26,6 +26,9 @@ type CallerSubject struct {
 	// Renews: the Caller calls with a token that it fetches itself, so that the
 	// first refusal of one may be Temporary: the next one may be let in.
 	Renews bool
+	// NoEcho: what answers has no place for a token, and a classifier with Echo is
+	// refused before a call.
+	NoEcho bool
 	// TooLong is a text that Split refuses; "" when it refuses none.
 	TooLong string
 }
@@ -64,6 +67,7 @@ func RunCaller(t *testing.T, newSubject func(t *testing.T) CallerSubject) {
 		{"split of a long text", splitLong},
 		{"call", call},
 		{"call of a long text", callLong},
+		{"call with a token", callEcho},
 		{"call faults", callFaults},
 		{"answers that are none", callShapes},
 		{"nothing reachable", callUnreachable},

@@ -70,7 +70,7 @@ func TestContractOverSandbox(t *testing.T) {
 			batchtest.RunCaller(t, func(t *testing.T) batchtest.CallerSubject {
 				r := sandboxtest.New(t, "analyze", nil)
 				return batchtest.CallerSubject{
-					Caller: newClient(t, with(r.URL)), Server: r, Classifier: question(), Unreachable: newClient(t, with(sandboxtest.Gone())),
+					Caller: newClient(t, with(r.URL)), Server: r, Classifier: question(), Unreachable: newClient(t, with(sandboxtest.Gone())), NoEcho: true,
 					Renews:  name == "entra",
 					Secrets: []string{key, secret, "Bearer", "sandbox-token", r.URL},
 				}

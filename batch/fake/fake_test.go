@@ -48,7 +48,7 @@ func subject(o fake.Options) batchtest.Subject {
 	s := &server{}
 	o.Script = s.script
 	s.p = fake.New(o)
-	return batchtest.Subject{Provider: s.p, Server: s, Unreachable: down}
+	return batchtest.Subject{Provider: s.p, Server: s, Unreachable: down, NoEcho: true}
 }
 
 // effect is what an adapter would make of a fault.

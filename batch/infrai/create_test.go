@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -292,6 +294,7 @@ func TestClassifierIsRefused(t *testing.T) {
 		"a key beyond ASCII":   func(q *batch.Classifier) { q.Schema = []byte(`{"ä":1}`) },
 		"a schema that is not": func(q *batch.Classifier) { q.Schema = []byte(`[]`) },
 		"no limit":             func(q *batch.Classifier) { q.MaxOutputTokens = 0 },
+		"an echo":              func(q *batch.Classifier) { q.Echo, q.Schema = true, []byte(`{"type":"object"}`) },
 		"not UTF-8":            func(q *batch.Classifier) { q.Instructions = "\xff" },
 	} {
 		q := *question
@@ -308,25 +311,39 @@ func TestClassifierIsRefused(t *testing.T) {
 // A line is the same whatever encoder reads and writes it.
 func TestLineIsCanonical(t *testing.T) {
 	c := newClient(t, "http://127.0.0.1:1")
-	for _, text := range []string{"", marker, "\b\f\n\r\t\x00\x1f\"\\/<>&\u2028\u2029\U0001FA7A"} {
-		line, err := c.AppendRequest(nil, question, "w1-s1", batch.NewText(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var v map[string]any
-		if err := json.Unmarshal(line, &v); err != nil {
-			t.Fatal(err)
-		}
-		var again strings.Builder
-		enc := json.NewEncoder(&again)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil || again.String() != string(line) {
-			t.Errorf("%q: %v\n%s\n%s", text, err, line, again.String())
-		}
-		var inner struct{ Report string }
-		content := v["body"].(map[string]any)["messages"].([]any)[1].(map[string]any)["content"].(string)
-		if err := json.Unmarshal([]byte(content), &inner); err != nil || inner.Report != text {
-			t.Errorf("%q came out as %q, %v", text, inner.Report, err)
-		}
+	echoing := *question
+	echoing.Echo = true
+	for _, text := range []string{"", marker, `x","token":"other`, "\b\f\n\r\t\x00\x1f\"\\/<>&\u2028\u2029\U0001FA7A"} {
+		isCanonical(t, c, question, text, map[string]string{"report": text})
+		isCanonical(t, c, &echoing, text, map[string]string{"token": batch.EchoToken("w1-s1"), "report": text})
+	}
+}
+
+// isCanonical checks a line, and what its user message holds.
+func isCanonical(t *testing.T, c *infrai.Client, q *batch.Classifier, text string, want map[string]string) {
+	t.Helper()
+	line, err := c.AppendRequest(nil, q, "w1-s1", batch.NewText(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(line, &v); err != nil {
+		t.Fatal(err)
+	}
+	var again strings.Builder
+	enc := json.NewEncoder(&again)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil || again.String() != string(line) {
+		t.Errorf("%q: %v\n%s\n%s", text, err, line, again.String())
+	}
+	var inner map[string]string
+	body := v["body"].(map[string]any)
+	content := body["messages"].([]any)[1].(map[string]any)["content"].(string)
+	if err := json.Unmarshal([]byte(content), &inner); err != nil || !maps.Equal(inner, want) {
+		t.Errorf("%q came out as %q, %v", text, inner, err)
+	}
+	schema := body["response_format"].(map[string]any)["json_schema"].(map[string]any)["schema"].(map[string]any)
+	if _, asks := schema["properties"].(map[string]any)["token"]; asks != q.Echo || slices.Contains(schema["required"].([]any), any("token")) != q.Echo {
+		t.Errorf("the schema is %v", schema)
 	}
 }

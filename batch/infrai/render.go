@@ -34,8 +34,11 @@ const (
 
 // AppendRequest appends an item whose body is a chat completion. The text stands
 // inside a JSON object inside the user message, {"report":"…"}, so that the
-// model can tell where it begins and ends whatever is in it. Bytes that are not
-// UTF-8 become U+FFFD here, and not silently in an encoder. Denied while a gate
+// model can tell where it begins and ends whatever is in it. With Echo the object
+// has a member token before it, see batch.EchoToken: what the message says and
+// what the schema asks for are ours, so that this needs no member which the
+// provider does not document. Bytes that are not UTF-8 become U+FFFD here, and not
+// silently in an encoder. Denied while a gate
 // is closed; Rejected for a model that is not one of the pin's by name.
 func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string, text batch.Text) ([]byte, error) {
 	const op = "render"
@@ -44,9 +47,6 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 	}
 	if !validToken(customID) {
 		return dst, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidCustomID}
-	}
-	if cl.Echo { // without its token in the line every answer would count as crossed
-		return dst, &batch.Error{Op: op, Kind: batch.Rejected, Code: "no_echo"}
 	}
 	f := c.frame.Load()
 	if f == nil || !same(&f.of, cl) {
@@ -61,11 +61,11 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 	if f.idFirst {
 		dst = append(dst, customID...)
 	} else {
-		dst = appendReport(dst, text)
+		dst = appendReport(dst, cl.Echo, customID, text)
 	}
 	dst = append(dst, f.parts[1]...)
 	if f.idFirst {
-		dst = appendReport(dst, text)
+		dst = appendReport(dst, cl.Echo, customID, text)
 	} else {
 		dst = append(dst, customID...)
 	}
@@ -73,15 +73,18 @@ func (c *Client) AppendRequest(dst []byte, cl *batch.Classifier, customID string
 }
 
 // appendReport appends the user's message, a JSON string with an object in it.
-func appendReport(dst []byte, text batch.Text) []byte {
+func appendReport(dst []byte, echo bool, customID string, text batch.Text) []byte {
 	s := strings.ToValidUTF8(text.Reveal(), "\uFFFD")
-	inner := make([]byte, 0, len(s)+len(s)/8+16)
-	inner = appendQuoted(append(inner, `{"report":`...), s)
+	inner := append(make([]byte, 0, len(s)+len(s)/8+32), '{')
+	if echo {
+		inner = append(appendQuoted(append(inner, `"token":`...), batch.EchoToken(customID)), ',')
+	}
+	inner = appendQuoted(append(inner, `"report":`...), s)
 	return appendQuoted(dst, append(inner, '}'))
 }
 
 func same(a, b *batch.Classifier) bool {
-	return a.Name == b.Name && a.Model == b.Model && a.Instructions == b.Instructions &&
+	return a.Name == b.Name && a.Model == b.Model && a.Instructions == b.Instructions && a.Echo == b.Echo &&
 		a.MaxOutputTokens == b.MaxOutputTokens && sameNumber(a.Temperature, b.Temperature) && bytes.Equal(a.Schema, b.Schema)
 }
 
@@ -101,7 +104,14 @@ func (c *Client) newFrame(cl *batch.Classifier) (f *frame, code string) {
 	case cl.MaxOutputTokens <= 0 || !utf8.ValidString(cl.Instructions):
 		return nil, codeInvalidClassifier
 	}
-	schema, ok := canonical(cl.Schema)
+	asked := cl.Schema
+	if cl.Echo {
+		var err error
+		if asked, err = batch.AddToken(asked); err != nil {
+			return nil, codeInvalidClassifier
+		}
+	}
+	schema, ok := canonical(asked)
 	if !ok || schema[0] != '{' {
 		return nil, codeInvalidClassifier
 	}

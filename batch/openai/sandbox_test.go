@@ -39,6 +39,7 @@ func TestContractOverSandbox(t *testing.T) {
 				gone.Close()
 				return batchtest.Subject{
 					Provider: r.Client, Server: r, Unreachable: newClient(t, gone.URL, change), Question: c.question,
+					NoEcho:  c.question != nil,
 					Secrets: []string{sandboxKey, "Bearer", r.url},
 				}
 			})

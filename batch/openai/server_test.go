@@ -85,6 +85,14 @@ func (s service) complete() service {
 	return s
 }
 
+// answerTo is the answer with the token of a line that has one.
+func (s service) answerTo(customID string, line []byte) string {
+	if !bytes.Contains(line, []byte(`{\"token\":`)) {
+		return s.answer
+	}
+	return strings.Replace(s.answer, `{\"label\"`, `{\"token\":\"`+batch.EchoToken(customID)+`\",\"label\"`, 1)
+}
+
 // at is an account at a server of this kind.
 func (s service) at(url string) Config {
 	cfg := config(url)
@@ -152,7 +160,7 @@ func TestContract(t *testing.T) {
 					Unreachable: newClient(t, kind.at(gone.URL)),
 				}
 				if kind.endpoint == EndpointModerations {
-					subject.Question = scoring()
+					subject.Question, subject.NoEcho = scoring(), true
 				}
 				return subject
 			})
@@ -222,7 +230,7 @@ func (s *server) Finish(jobID string, e batchtest.Ending) {
 			job["status"] = "expired"
 			failed = fmt.Appendf(failed, `{"custom_id":%q,"response":null,"error":{"code":"batch_expired","message":"x"}}`+"\n", in.CustomID)
 		default:
-			output = fmt.Appendf(output, `{"custom_id":%q,"response":{"status_code":200,"body":%s},"error":null}`+"\n", in.CustomID, s.service.answer)
+			output = fmt.Appendf(output, `{"custom_id":%q,"response":{"status_code":200,"body":%s},"error":null}`+"\n", in.CustomID, s.service.answerTo(in.CustomID, line))
 		}
 	}
 	for field, content := range map[string][]byte{"output_file_id": output, "error_file_id": failed} {

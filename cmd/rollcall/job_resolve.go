@@ -245,7 +245,7 @@ func accountWord(e reconcile.Evidence, offline bool) string {
 		batch.SettleByResults:  "only the results of an ended job tell whose it is",
 		batch.SettleByKey:      "the same request under the same key is the same job",
 		batch.SettleByRepeat:   "it keeps no jobs",
-		batch.SettleByOperator: "nothing there tells, so only you can: look at the provider for a job of the time when it was sent",
+		batch.SettleByOperator: "nothing there tells, so look at the provider for a job of the time when it was sent",
 	}[e.Settlement]
 	return e.Account + ": " + how
 }

@@ -31,14 +31,24 @@ type classifierFile struct {
 	MaxOutputTokens int         `yaml:"max_output_tokens"`
 	Temperature     *float64    `yaml:"temperature"` // not sent when it is left out
 	Labels          []labelFile `yaml:"labels"`
-	Instructions    string      `yaml:"instructions"` // a file in the same folder
+	Instructions    string      `yaml:"instructions"` // a file in the same folder; none with thresholds
 	Schema          string      `yaml:"schema"`       // a file in the same folder
+
+	Thresholds []thresholdFile `yaml:"thresholds"`
+	Otherwise  string          `yaml:"otherwise"`
+	Echo       bool            `yaml:"echo"`
 }
 
 type labelFile struct {
 	Name             string `yaml:"name"`
 	Description      string `yaml:"description"`
 	EvidenceRequired bool   `yaml:"evidence_required"`
+}
+
+type thresholdFile struct {
+	Category string  `yaml:"category"`
+	Score    float64 `yaml:"score"`
+	Label    string  `yaml:"label"`
 }
 
 // classifierDir is a classifier as far as it could be read; its mistakes are in
@@ -80,9 +90,14 @@ func openClassifier(dir, name string) (*classifierDir, error) {
 	c.asked = reconcile.Classifier{
 		Name: fmt.Sprintf("%s/%d", f.Name, f.Version), Model: f.Model,
 		MaxOutputTokens: f.MaxOutputTokens, Temperature: f.Temperature,
-		Labels: f.labels(c.fail),
+		Labels: f.labels(c.fail), Otherwise: f.Otherwise, Echo: f.Echo,
 	}
-	c.asked.Instructions = f.instructions(root, c.fail)
+	for _, t := range f.Thresholds {
+		c.asked.Thresholds = append(c.asked.Thresholds, reconcile.Threshold(t))
+	}
+	if len(f.Thresholds) == 0 || f.Instructions != "" {
+		c.asked.Instructions = f.instructions(root, c.fail)
+	}
 	c.asked.Schema = f.schema(root, c.fail)
 	return c, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"rollcall/batch"
+	"rollcall/batch/contentsafety"
 	"rollcall/reconcile"
 	"rollcall/reconcile/keyring"
 )
@@ -93,6 +95,93 @@ func TestLoadPoliciesTellsMistakesInClassifiers(t *testing.T) {
 			_, err := LoadPolicies(filepath.Join(dir, "policies"), filepath.Join(dir, "classifiers"))
 			checkMistakes(t, err, filepath.Join(folder, manifest), tt.want)
 		})
+	}
+}
+
+// scoring is a folder with a policy whose classifier is the example for scores.
+func scoring(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if _, err := Scaffold(dir, ScaffoldOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, filepath.Join(dir, "policies", "patient-community.yaml"), "classifier: patient-community", "classifier: content-safety")
+	return dir
+}
+
+func TestLoadPoliciesTellsMistakesInThresholds(t *testing.T) {
+	const manifest, schema, first = "classifier.yaml", "answer.schema.json", "{category: SelfHarm, score: 2, label: self_harm}"
+	for name, tt := range map[string]struct {
+		folder, file, old, new string
+		want                   []string
+	}{
+		"unknown field":        {"content-safety", manifest, first, "{category: SelfHarm, severity: 2, label: self_harm}", []string{":43:6: thresholds[0].score: must be a number above 0", ":43:26: thresholds[0].severity: is no known field"}},
+		"no category":          {"content-safety", manifest, first, "{score: 2, label: self_harm}", []string{":43:6: thresholds[0].category: is missing"}},
+		"met by all":           {"content-safety", manifest, first, "{category: SelfHarm, score: 0, label: self_harm}", []string{":43:26: thresholds[0].score: must be a number above 0"}},
+		"no number":            {"content-safety", manifest, first, "{category: SelfHarm, score: high, label: self_harm}", []string{":43:33: thresholds[0].score: must be a number"}},
+		"no such label":        {"content-safety", manifest, first, "{category: SelfHarm, score: 2, label: suicide}", []string{`:43:36: thresholds[0].label: "suicide" is no label of the schema`}},
+		"never looked at":      {"content-safety", manifest, "category: Violence", "category: Hate", []string{`:45:22: thresholds[2].score: is never looked at`}},
+		"otherwise unknown":    {"content-safety", manifest, "otherwise: not_flagged", "otherwise: fine", []string{`:47:1: otherwise: "fine" is no label of the schema`}},
+		"otherwise missing":    {"content-safety", manifest, "otherwise: not_flagged", "", []string{`: otherwise: "" is no label of the schema`}},
+		"two cases":            {"content-safety", manifest, "category: Violence", "category: hate", []string{":50:1: schema: takes no answer that is made of scores (answer: duplicate_key)"}},
+		"an echo":              {"content-safety", manifest, "otherwise:", "echo: true\notherwise:", []string{":47:1: echo: is not asked for with thresholds"}},
+		"a question":           {"content-safety", manifest, "otherwise:", "max_output_tokens: 1\ninstructions: classifier.yaml\ntemperature: 0\notherwise:", []string{":47:1: max_output_tokens: is not asked for", ":48:1: instructions: is not asked for", ":49:1: temperature: is not asked for"}},
+		"evidence":             {"content-safety", manifest, "  - name: harassment\n", "  - name: harassment\n    evidence_required: true\n", []string{": labels[1].evidence_required: must be false with thresholds", "schema: the file has no property evidence"}},
+		"schema wants more":    {"content-safety", schema, `"required": [`, `"required": ["evidence", `, []string{":50:1: schema: takes no answer that is made of scores (answer: schema)"}},
+		"schema takes less":    {"content-safety", schema, `"not_assessed": {`, `"unseen": {`, []string{":50:1: schema: takes no answer that is made of scores (answer: schema)"}},
+		"scores are texts":     {"content-safety", schema, `"number", "minimum": 0, "maximum": 7`, `"string"`, []string{":50:1: schema: takes no answer that is made of scores (answer: schema)"}},
+		"below a threshold":    {"content-safety", schema, `"maximum": 7`, `"maximum": 3`, []string{":50:1: schema: takes no answer that is made of scores (answer: schema)"}},
+		"no thresholds":        {"patient-community", manifest, "echo: false", "otherwise: ok", []string{": otherwise: says nothing without thresholds"}},
+		"a token of its own":   {"patient-community", schema, `"evidence": {`, `"token": {"type": "string"}, "evidence": {`, []string{": echo: the schema must be an object with properties and required, and have no property token"}},
+		"nothing is required":  {"patient-community", schema, `"required": ["label", "evidence"],`, ``, []string{": echo: the schema must be an object with properties and required"}},
+		"echo is not a switch": {"patient-community", manifest, "echo: false", "echo: yes please", []string{": echo: must be true or false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := scoring(t)
+			if tt.folder == "patient-community" {
+				replace(t, filepath.Join(dir, "policies", "patient-community.yaml"), "classifier: content-safety", "classifier: patient-community")
+			}
+			folder := filepath.Join(dir, "classifiers", tt.folder)
+			if tt.folder == "patient-community" && tt.file == schema {
+				replace(t, filepath.Join(folder, manifest), "echo: false", "echo: true")
+			}
+			replace(t, filepath.Join(folder, tt.file), tt.old, tt.new)
+			_, err := LoadPolicies(filepath.Join(dir, "policies"), filepath.Join(dir, "classifiers"))
+			checkMistakes(t, err, filepath.Join(folder, manifest), tt.want)
+		})
+	}
+}
+
+// The example for scores gives the labels that it claims, names those that it
+// cannot give, and none of its answers calls a text ok.
+func TestExampleOfScores(t *testing.T) {
+	dir := scoring(t)
+	policies, err := LoadPolicies(filepath.Join(dir, "policies"), filepath.Join(dir, "classifiers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := policies[0].Question()
+	for want, scores := range map[string]map[string]float64{
+		"self_harm":   {"SelfHarm": 2, "Hate": 6, "Violence": 6, "Sexual": 6},
+		"harassment":  {"SelfHarm": 1, "Hate": 4, "Violence": 0, "Sexual": 6},
+		"sexual":      {"SelfHarm": 1, "Hate": 3, "Violence": 3, "Sexual": 4},
+		"not_flagged": {"SelfHarm": 1, "Hate": 3, "Violence": 3, "Sexual": 3},
+	} {
+		content, err := batch.Scores{Scores: scores}.Content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := batch.Judge(question, batch.Result{Outcome: batch.Answered, Content: content})
+		if !strings.HasPrefix(string(got.Content), `{"label":"`+want+`","not_assessed":["unsafe_advice","spam","ok"],`) {
+			t.Errorf("%v: %s, %s", scores, got.Outcome, got.Content)
+		}
+	}
+	for _, category := range []string{contentsafety.Hate, contentsafety.SelfHarm, contentsafety.Sexual, contentsafety.Violence} {
+		if !slices.ContainsFunc(question.Thresholds, func(x batch.Threshold) bool {
+			return x.Category == category && x.Score <= contentsafety.MaxSeverity
+		}) {
+			t.Errorf("no threshold for %s", category)
+		}
 	}
 }
 
@@ -229,6 +318,30 @@ func TestExamplePolicy(t *testing.T) {
 	}
 	if _, err := reconcile.NewPolicyVersion(p, ring); err != nil {
 		t.Error(err)
+	}
+}
+
+// A field that is new to policies must not make another text of those that do not
+// use it: their MAC would no longer be the one that was approved.
+func TestExamplePolicyKeepsItsMAC(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rollcall.keyring")
+	key := func(b string) string { return strings.Repeat(b, 42) + "8=" }
+	write(t, file, `{"comment":"","id_key":{"id":"id-1","key":"`+key("A")+`"},"mac_key":{"id":"mac-1","key":"`+key("B")+`"},"text_keys":[{"id":"text-1","key":"`+key("C")+`"}]}`, 0o600)
+	ring, err := keyring.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := LoadPolicies("policies", "classifiers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := reconcile.NewPolicyVersion(policies[0], ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const approved = "cc670529354f729838b9f87abd1d68b75017814b9403bca8b8926a33a47f0269"
+	if v.SpecMAC != approved {
+		t.Errorf("MAC %s, approved was %s; another one is right only where the example itself was changed", v.SpecMAC, approved)
 	}
 }
 

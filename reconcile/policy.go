@@ -4,16 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
-	"rollcall/batch"
 	"rollcall/reconcile/keyring"
 )
 
@@ -87,25 +84,6 @@ type Review struct {
 // Due is the review time as a duration.
 func (r Review) Due() time.Duration { return time.Duration(r.DueSeconds) * time.Second }
 
-// Classifier is the question that is asked about each text.
-type Classifier struct {
-	Name            string         `json:"name"`
-	Model           string         `json:"model"`
-	Instructions    string         `json:"instructions"`
-	Schema          jsontext.Value `json:"schema"`
-	Labels          []Label        `json:"labels"`
-	MaxOutputTokens int            `json:"max_output_tokens"`
-	// Temperature is not sent when it is nil.
-	Temperature *float64 `json:"temperature,omitzero"`
-}
-
-// Label is one of the classes.
-type Label struct {
-	Name string `json:"name"`
-	// EvidenceRequired: an answer with this label must quote the text.
-	EvidenceRequired bool `json:"evidence_required"`
-}
-
 // PolicyKey names a policy version.
 type PolicyKey struct {
 	ID      string
@@ -144,18 +122,6 @@ type PolicyVersion struct {
 
 // Key is the version's name.
 func (p *PolicyVersion) Key() PolicyKey { return PolicyKey{p.ID, p.Version} }
-
-// Question is the classifier as a provider takes it.
-func (p *Policy) Question() *batch.Classifier {
-	return &batch.Classifier{
-		Name:            p.Classifier.Name,
-		Model:           p.Classifier.Model,
-		Instructions:    p.Classifier.Instructions,
-		Schema:          p.Classifier.Schema,
-		MaxOutputTokens: p.Classifier.MaxOutputTokens,
-		Temperature:     p.Classifier.Temperature,
-	}
-}
 
 // Spec is the text that is approved: every field, in one fixed form.
 func (p *Policy) Spec() ([]byte, error) {
@@ -241,38 +207,6 @@ func (p *Policy) Validate() error {
 	p.Classifier.validate(fail)
 	sort.Slice(errs, func(i, j int) bool { return errs[i].Error() < errs[j].Error() })
 	return errors.Join(errs...)
-}
-
-func (c *Classifier) validate(fail func(field, format string, args ...any)) {
-	if c.Name == "" {
-		fail("classifier.name", "is missing")
-	}
-	if c.Model == "" || c.Model == "auto" {
-		fail("classifier.model", "must name one model; a processor's own choice would be an unapproved one")
-	}
-	if strings.TrimSpace(c.Instructions) == "" {
-		fail("classifier.instructions", "is missing")
-	}
-	if len(c.Labels) < 2 {
-		fail("classifier.labels", "needs at least two")
-	}
-	var names []string
-	for _, l := range c.Labels {
-		if slices.Contains(names, l.Name) || l.Name == "" {
-			fail("classifier.labels", "%q is empty or stands twice", l.Name)
-		}
-		names = append(names, l.Name)
-	}
-	if c.MaxOutputTokens < 1 {
-		fail("classifier.max_output_tokens", "must be 1 or more")
-	}
-	check, err := newAnswerCheck(c)
-	if err == nil {
-		err = check.fits()
-	}
-	if err != nil {
-		fail("classifier.schema", "%v", err)
-	}
 }
 
 // NewPolicyVersion makes a version of a valid policy, ready for approval. The

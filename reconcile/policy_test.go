@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"rollcall/batch"
 	"rollcall/reconcile"
 	"rollcall/sql/sqltest"
 )
@@ -37,5 +38,45 @@ func TestSpecKeepsWhetherATemperatureIsSent(t *testing.T) {
 		if diff := cmp.Diff(temperature, back.Question().Temperature); diff != "" {
 			t.Errorf("question (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// Thresholds and echo are part of what is approved, and reach the question; a
+// policy without them has the text that it had before they were known.
+func TestSpecKeepsThresholdsAndEcho(t *testing.T) {
+	plain := sqltest.Policy("posts", 1)
+	text, err := plain.Spec()
+	if err != nil || strings.Contains(string(text), "threshold") || strings.Contains(string(text), "otherwise") || strings.Contains(string(text), "echo") {
+		t.Errorf("%v in %s", err, text)
+	}
+	echo, scores := sqltest.Policy("posts", 1), sqltest.Policy("posts", 1)
+	echo.Classifier.Echo = true
+	scores.Classifier.Thresholds = []reconcile.Threshold{{Category: "Hate", Score: 4, Label: "harassment"}, {Category: "SelfHarm", Score: 0.5, Label: "self_harm"}}
+	scores.Classifier.Otherwise = "ok"
+	seen := map[string]bool{string(text): true}
+	for want, p := range map[string]reconcile.Policy{
+		`"echo":true`: echo,
+		`"thresholds":[{"category":"Hate","score":4,"label":"harassment"},{"category":"SelfHarm","score":0.5,"label":"self_harm"}],"otherwise":"ok"`: scores,
+	} {
+		text, err := p.Spec()
+		if err != nil || !strings.Contains(string(text), want) || seen[string(text)] {
+			t.Errorf("%v, want %q in %s", err, want, text)
+		}
+		seen[string(text)] = true
+		back, err := reconcile.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(p, back); diff != "" {
+			t.Errorf("spec read back (-want +got):\n%s", diff)
+		}
+	}
+	if !echo.Question().Echo || plain.Question().Echo {
+		t.Error("echo does not reach the question")
+	}
+	question := scores.Question()
+	want := []batch.Threshold{{Category: "Hate", Score: 4, Label: "harassment"}, {Category: "SelfHarm", Score: 0.5, Label: "self_harm"}}
+	if diff := cmp.Diff(want, question.Thresholds); diff != "" || question.Otherwise != "ok" {
+		t.Errorf("question: %s%s", question.Otherwise, diff)
 	}
 }

@@ -3,36 +3,43 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"rollcall/batch"
 	"rollcall/batch/infrai"
-	"rollcall/configs"
 )
 
-// accounts looks at each account without sending a text and without a cost.
+// accounts looks at each account. Unless it may try, it sends no text and costs
+// nothing.
 func (x *examination) accounts(ctx context.Context) {
 	if x.keys == nil {
 		return // their fingerprints are made with it, and it is told that there is none
 	}
 	d := &deployment{config: x.config, keys: x.keys, log: zerolog.Nop()}
 	for _, c := range x.config.Accounts {
+		if len(x.only) > 0 && !slices.Contains(x.only, c.Name) {
+			continue
+		}
 		check := "account " + c.Name
 		client, err := d.client(c)
 		if err != nil {
 			x.wrong(check, mendConfig, err)
 			continue
 		}
-		x.account(ctx, check, client, c)
+		x.account(ctx, check, client)
+		if x.try {
+			x.tries(ctx, client)
+		}
 		if c, ok := client.(interface{ CloseIdleConnections() }); ok {
 			c.CloseIdleConnections()
 		}
 	}
 }
 
-func (x *examination) account(ctx context.Context, check string, p client, c configs.Account) {
+func (x *examination) account(ctx context.Context, check string, p client) {
 	about := aboutAccount(p)
 	switch p := p.(type) {
 	case batch.Inventory:
@@ -40,7 +47,10 @@ func (x *examination) account(ctx context.Context, check string, p client, c con
 	case *infrai.Client:
 		x.gated(ctx, check, about, p)
 	case batch.Caller:
-		x.ok(check, "%s; it was not asked, since each call costs something: rollcall provider check %s --try", about, c.Name)
+		if !x.try {
+			about += "; it was not asked, since each call costs something: rollcall provider check " + p.Account().Name + " --try"
+		}
+		x.ok(check, "%s", about)
 	default:
 		x.ok(check, "%s; it lists no jobs, so it was not asked", about)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"rollcall/batch/infrai"
 	"rollcall/batch/sandbox"
 	"rollcall/configs"
 )
@@ -74,12 +73,9 @@ func (s sandboxed) options() (sandbox.Options, error) {
 		}
 		o.Faults = append(o.Faults, f)
 	}
-	pin, err := infrai.ParsePin(sandbox.AssumedPin)
-	if err != nil {
-		return o, err
-	}
-	o.Infrai = &pin
-	return o, nil
+	var err error
+	o.Infrai, err = sandboxPin(pinAssumed)
+	return o, err
 }
 
 // scaffold is a deployment that calls the sandbox at a base URL.

@@ -9,8 +9,6 @@ package configs
 
 import (
 	"fmt"
-	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,45 +44,6 @@ type Config struct {
 	Serve     Serve      `yaml:"serve"`
 
 	doc *document // where the fields stand; nil without a file
-}
-
-// Account is one account at a processor, at one host.
-type Account struct {
-	Name            string   `yaml:"name"`
-	Provider        string   `yaml:"provider"`
-	BaseURL         string   `yaml:"base_url"` // scheme, host and path
-	Region          string   `yaml:"region"`   // as the policies name it
-	Organization    string   `yaml:"organization"`
-	Project         string   `yaml:"project"`
-	APIKey          Secret   `yaml:"api_key"`
-	AllowLoopback   bool     `yaml:"allow_loopback"`   // this machine and no other host, plain http permitted
-	CAFile          string   `yaml:"ca_file"`          // authorities to trust in place of the system's
-	PermittedRanges []string `yaml:"permitted_ranges"` // private ranges in which the host may be
-	CallTimeout     Duration `yaml:"call_timeout"`     // one small call; 0 for the provider client's default
-	TransferTimeout Duration `yaml:"transfer_timeout"` // one upload or download; 0 for the provider client's default
-	Limits          Limits   `yaml:"limits"`           // what it has at once
-	Prices          []Price  `yaml:"prices"`           // of models, for estimates, budgets and costs
-}
-
-// Host is the host[:port] of every call, as a policy's boundary names it; "" if
-// the base URL has none.
-func (a Account) Host() string {
-	u, err := url.Parse(a.BaseURL)
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(u.Host)
-}
-
-// Prefixes are the permitted ranges of a valid configuration.
-func (a Account) Prefixes() []netip.Prefix {
-	var out []netip.Prefix
-	for _, r := range a.PermittedRanges {
-		if p, err := netip.ParsePrefix(r); err == nil {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // Intake says how input is read.
@@ -270,10 +229,7 @@ func (c *Config) resolve(dir string) {
 	}
 	c.placeSecret(&c.Database.URL, "database.url", dir)
 	for i := range c.Accounts {
-		a := &c.Accounts[i]
-		a.CAFile = under(dir, a.CAFile)
-		a.Limits.fillIn()
-		c.placeSecret(&a.APIKey, fmt.Sprintf("accounts[%d].api_key", i), dir)
+		c.resolveAccount(i, dir)
 	}
 	for i := range c.Sources {
 		c.Sources[i].fillIn()

@@ -29,6 +29,8 @@ func (d *document) decode(n ast.Node, v reflect.Value, path string) {
 		d.decodeStruct(n, v, path)
 	case reflect.Slice:
 		d.decodeSlice(n, v, path)
+	case reflect.Map:
+		d.decodeMap(n, v, path)
 	case reflect.Pointer: // a field for which leaving it out says something
 		p := reflect.New(v.Type().Elem())
 		d.decode(n, p.Elem(), path)
@@ -69,6 +71,33 @@ func (d *document) decodeStruct(n ast.Node, v reflect.Value, path string) {
 			d.decode(it.Value(), v.Field(i), field)
 		}
 	}
+}
+
+// decodeMap reads a mapping whose keys are names of the operator's own. They are
+// not repeated in an error, nor part of a field's name.
+func (d *document) decodeMap(n ast.Node, v reflect.Value, path string) {
+	m, ok := n.(ast.MapNode)
+	if !ok {
+		d.failAt(n, path, "must be a mapping")
+		return
+	}
+	out := reflect.MakeMap(v.Type())
+	for it := m.MapRange(); it.Next(); {
+		key, ok := it.Key().(ast.ScalarNode)
+		if !ok || it.Key().Type() == ast.MergeKeyType {
+			d.failAt(it.Key(), path, "holds a key that is not a plain word")
+			continue
+		}
+		name := reflect.ValueOf(scalarText(key))
+		if out.MapIndex(name).IsValid() {
+			d.failAt(it.Key(), path, "holds a name twice")
+			continue
+		}
+		value := reflect.New(v.Type().Elem()).Elem()
+		d.decode(it.Value(), value, path)
+		out.SetMapIndex(name, value)
+	}
+	v.Set(out)
 }
 
 // wordLike is a key that may be repeated in an error. A key pasted in the

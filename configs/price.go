@@ -34,20 +34,33 @@ type Limits struct {
 	CreatesPerMinute *int64 `yaml:"creates_per_minute"` // jobs made
 }
 
-// The defaults of an account's limits. OpenAI permits 2,000 jobs in an hour; the
-// tokens are a limit of the account and the model, and 2,000,000 is a low one.
-const (
-	defaultOpenJobs         int64 = 100
-	defaultEnqueuedTokens   int64 = 2_000_000
-	defaultCreatesPerMinute int64 = 30
-)
+// isSet says whether any limit was written.
+func (l *Limits) isSet() bool {
+	return l.OpenJobs != nil || l.EnqueuedTokens != nil || l.CreatesPerMinute != nil
+}
+
+// defaultLimits are those of accounts of a kind. OpenAI permits 2,000 jobs in an
+// hour; the tokens are a limit of the account and the model there, and 2,000,000
+// is a low one. Anthropic's least tier has 50 requests in a minute, looks at jobs
+// among them, and counts no tokens. Infrai documents no limit, so that a few jobs
+// and one in two seconds are what it is asked for.
+func defaultLimits(k Kind) reconcile.AccountLimits {
+	switch k {
+	case KindOpenAI:
+		return reconcile.AccountLimits{OpenJobs: 100, EnqueuedTokens: 2_000_000, CreatesPerMinute: 30}
+	case KindInfrai:
+		return reconcile.AccountLimits{OpenJobs: 3, CreatesPerMinute: 30}
+	}
+	return reconcile.AccountLimits{OpenJobs: 100, CreatesPerMinute: 30}
+}
 
 // fillIn sets what was left out.
-func (l *Limits) fillIn() {
+func (l *Limits) fillIn(k Kind) {
+	def := defaultLimits(k)
 	for _, f := range []struct {
 		field **int64
 		value int64
-	}{{&l.OpenJobs, defaultOpenJobs}, {&l.EnqueuedTokens, defaultEnqueuedTokens}, {&l.CreatesPerMinute, defaultCreatesPerMinute}} {
+	}{{&l.OpenJobs, def.OpenJobs}, {&l.EnqueuedTokens, def.EnqueuedTokens}, {&l.CreatesPerMinute, def.CreatesPerMinute}} {
 		if *f.field == nil {
 			*f.field = &f.value
 		}

@@ -26,6 +26,12 @@ type ScaffoldOptions struct {
 	// it can be approved at once. "" writes an example for a real account, whose
 	// answers are unknown: nothing is sent until somebody has given them.
 	SandboxURL string
+	// Provider is whose API the sandbox is called by: "" for openai, anthropic,
+	// infrai, azure-content-safety or inhouse. It goes with SandboxURL, which is
+	// the base URL for that provider.
+	Provider string
+	// Pin is the pin that a sandbox of infrai was started with.
+	Pin []byte
 }
 
 // scaffoldFile is a file to be written, by its name inside the folder.
@@ -84,8 +90,7 @@ func exampleFiles(opts ScaffoldOptions) ([]scaffoldFile, error) {
 		return nil, err
 	}
 	if opts.SandboxURL != "" {
-		more, err := sandboxFiles(opts.SandboxURL)
-		return append(more, files...), err
+		return sandboxFiles(opts, files)
 	}
 	policies, err := embeddedUnder("policies")
 	if err != nil {
@@ -109,14 +114,52 @@ func embeddedUnder(root string) ([]scaffoldFile, error) {
 	return files, err
 }
 
-func sandboxFiles(baseURL string) ([]scaffoldFile, error) {
-	u, err := url.Parse(baseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !loopback(u.Hostname()) ||
-		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(baseURL, " #{}\"'\n\r\t") {
-		return nil, errors.New("the sandbox must be on this machine, at an address such as http://127.0.0.1:8089/v1")
+// sandboxModels are the models that the example's classifier asks for at each
+// provider that takes a question. "" stands for the example's own.
+var sandboxModels = map[string]string{
+	"openai":    "",
+	"anthropic": "claude-haiku-4-5-20251001",
+	"infrai":    "gpt-4.1-mini",     // of the pin
+	"inhouse":   "sandbox-stand-in", // as the answers name it
+}
+
+const (
+	classifierAsked    = "patient-community" // the example that asks a question
+	classifierOfScores = "content-safety"    // the example that makes labels of scores
+	exampleModel       = "model: gpt-4.1-mini-2025-04-14\n"
+)
+
+// sandboxValues are what the templates of a sandbox need.
+type sandboxValues struct {
+	Provider, BaseURL, Host    string
+	Classifier                 string
+	HasProject, Called, Pinned bool
+}
+
+func sandboxFiles(opts ScaffoldOptions, classifiers []scaffoldFile) ([]scaffoldFile, error) {
+	provider := opts.Provider
+	if provider == "" {
+		provider = "openai"
 	}
-	values := struct{ BaseURL, Host string }{baseURL, strings.ToLower(u.Host)}
+	a := Account{Provider: provider, BaseURL: opts.SandboxURL}
+	model, asks := sandboxModels[provider]
+	if !asks && a.Kind() != KindContentSafety {
+		return nil, fmt.Errorf("a sandbox is called as openai, anthropic, infrai, azure-content-safety or inhouse, and not as %q", provider)
+	}
+	if err := checkSandboxURL(opts.SandboxURL); err != nil {
+		return nil, err
+	}
+	values := sandboxValues{
+		Provider: provider, BaseURL: opts.SandboxURL, Host: a.Host(), Classifier: classifierAsked,
+		HasProject: a.Kind() == KindOpenAI || a.Kind() == KindInfrai, Called: a.Kind().Called(), Pinned: a.Kind() == KindInfrai,
+	}
 	files := []scaffoldFile{{name: "sandbox.key", data: []byte("sandbox\n"), mode: 0o600}}
+	if values.Pinned {
+		files = append(files, scaffoldFile{"sandbox.pin.json", opts.Pin, 0o640})
+	}
+	if !asks {
+		values.Classifier = classifierOfScores
+	}
 	for _, f := range []struct{ from, to string }{
 		{"sandbox/rollcall.yaml", FileName},
 		{"sandbox/patient-community.yaml", "policies/patient-community.yaml"},
@@ -131,5 +174,20 @@ func sandboxFiles(baseURL string) ([]scaffoldFile, error) {
 		}
 		files = append(files, scaffoldFile{filepath.FromSlash(f.to), b.Bytes(), 0o640})
 	}
+	for _, f := range classifiers {
+		if model != "" {
+			f.data = bytes.Replace(f.data, []byte(exampleModel), []byte("model: "+model+"\n"), 1)
+		}
+		files = append(files, f)
+	}
 	return files, nil
+}
+
+func checkSandboxURL(baseURL string) error {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !loopback(u.Hostname()) ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(baseURL, " #{}\"'\n\r\t") {
+		return errors.New("the sandbox must be on this machine, at an address such as http://127.0.0.1:8089/v1")
+	}
+	return nil
 }

@@ -17,9 +17,13 @@ func TestScaffold(t *testing.T) {
 		account string
 		host    string
 	}{
-		"real account":    {ScaffoldOptions{}, 5, "openai-eu", "eu.api.openai.com"},
-		"sandbox":         {ScaffoldOptions{SandboxURL: "http://127.0.0.1:8089/v1"}, 0, "sandbox", "127.0.0.1:8089"},
-		"sandbox by IPv6": {ScaffoldOptions{SandboxURL: "http://[::1]:8089/v1"}, 0, "sandbox", "[::1]:8089"},
+		"real account":              {ScaffoldOptions{}, 5, "openai-eu", "eu.api.openai.com"},
+		"sandbox":                   {ScaffoldOptions{SandboxURL: "http://127.0.0.1:8089/v1"}, 0, "sandbox", "127.0.0.1:8089"},
+		"sandbox as anthropic":      {ScaffoldOptions{SandboxURL: "http://127.0.0.1:8089", Provider: "anthropic"}, 0, "sandbox", "127.0.0.1:8089"},
+		"sandbox as infrai":         {ScaffoldOptions{SandboxURL: "http://127.0.0.1:8089", Provider: "infrai"}, 0, "sandbox", "127.0.0.1:8089"},
+		"sandbox as content safety": {ScaffoldOptions{SandboxURL: "http://127.0.0.1:8089", Provider: "azure-content-safety"}, 0, "sandbox", "127.0.0.1:8089"},
+		"sandbox as inhouse":        {ScaffoldOptions{SandboxURL: "http://127.0.0.1:8089/v1", Provider: "inhouse"}, 0, "sandbox", "127.0.0.1:8089"},
+		"sandbox by IPv6":           {ScaffoldOptions{SandboxURL: "http://[::1]:8089/v1"}, 0, "sandbox", "[::1]:8089"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new")
@@ -40,6 +44,9 @@ func TestScaffold(t *testing.T) {
 			}
 			if err := c.CheckPolicy(policies[0]); err != nil {
 				t.Error(err)
+			}
+			if model := sandboxModels[tt.opts.Provider]; model != "" && policies[0].Classifier.Model != model {
+				t.Errorf("model %s, want %s", policies[0].Classifier.Model, model)
 			}
 			if open := policies[0].Pending(); len(open) != tt.pending {
 				t.Errorf("unknown answers: %v, want %d", open, tt.pending)
@@ -111,6 +118,14 @@ func TestScaffoldOverwritesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, FileName)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("other files were written: %v", err)
+	}
+}
+
+func TestScaffoldRefusesAnUnknownSandbox(t *testing.T) {
+	dir := t.TempDir()
+	written, err := Scaffold(dir, ScaffoldOptions{SandboxURL: "http://127.0.0.1:8089/v1", Provider: "groq"})
+	if err == nil || !strings.Contains(err.Error(), `and not as "groq"`) || written != nil {
+		t.Errorf("written %v, error %v", written, err)
 	}
 }
 

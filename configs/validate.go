@@ -3,8 +3,6 @@ package configs
 import (
 	"fmt"
 	"net"
-	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,13 +16,7 @@ import (
 // failFunc notes a mistake in a field. It must not be given what the field holds.
 type failFunc func(field, format string, args ...any)
 
-// providers are the processors that there is a client for.
-var providers = []string{"openai"}
-
-var (
-	namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
-	headerValue = regexp.MustCompile(`^[!-~]{1,128}$`)
-)
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 const nameRule = "must be a name of lower-case letters, digits and -, at most 63 characters"
 
@@ -70,55 +62,6 @@ func (c *Config) checkAccounts(fail failFunc) {
 		}
 		seen[a.Name] = i
 		a.check(at, fail)
-	}
-}
-
-func (a *Account) check(at string, fail failFunc) {
-	if !namePattern.MatchString(a.Name) {
-		fail(at+".name", nameRule)
-	}
-	if !slices.Contains(providers, a.Provider) {
-		fail(at+".provider", "must be one of: %s", strings.Join(providers, ", "))
-	}
-	a.checkURL(at+".base_url", fail)
-	if strings.TrimSpace(a.Region) == "" {
-		fail(at+".region", "is missing; write the region that the policies for this account name")
-	}
-	for field, v := range map[string]string{"organization": a.Organization, "project": a.Project} {
-		if v != "" && !headerValue.MatchString(v) {
-			fail(at+"."+field, "must be an id without white space")
-		}
-	}
-	a.APIKey.check(at+".api_key", fail)
-	a.Limits.check(at+".limits", fail)
-	a.checkPrices(at, fail)
-	for i, r := range a.PermittedRanges {
-		if p, err := netip.ParsePrefix(r); err != nil || p != p.Masked() {
-			fail(fmt.Sprintf("%s.permitted_ranges[%d]", at, i), "must be a range such as 10.20.0.0/16, with zeros behind its length")
-		}
-	}
-}
-
-func (a *Account) checkURL(field string, fail failFunc) {
-	if a.BaseURL == "" {
-		fail(field, "is missing; OpenAI's own is https://api.openai.com/v1, and a project with data residency has its region in front, such as https://eu.api.openai.com/v1")
-		return
-	}
-	u, err := url.Parse(a.BaseURL)
-	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		fail(field, "must be scheme, host and path only, such as https://eu.api.openai.com/v1")
-		return
-	}
-	local := loopback(u.Hostname())
-	switch {
-	case u.Scheme != "https" && u.Scheme != "http":
-		fail(field, "must begin with https://")
-	case a.AllowLoopback && !local:
-		fail(field, "must be on this machine, such as http://127.0.0.1:8089/v1, because allow_loopback is true")
-	case !a.AllowLoopback && u.Scheme == "http":
-		fail(field, "must begin with https://; plain http is for a sandbox on this machine, with allow_loopback: true")
-	case !a.AllowLoopback && local:
-		fail(field, "is on this machine; set allow_loopback: true if it is a sandbox")
 	}
 }
 
@@ -213,8 +156,8 @@ func (c *Config) checkBounds(fail failFunc) {
 		{"jobs.max_item_tokens", c.Jobs.MaxItemTokens, 1, 1 << 40},
 		{"jobs.bytes_per_token", c.Jobs.BytesPerToken, 1, 16},
 		{"jobs.per_run", int64(c.Jobs.PerRun), 1, 100_000},
-		{"call.calls", c.Call.Calls, 1, 10_000_000},
-		{"call.at_once", int64(c.Call.AtOnce), 1, 1000},
+		{"call.calls", c.Call.Calls, 1, maxCalls},
+		{"call.at_once", int64(c.Call.AtOnce), 1, maxAtOnce},
 		{"call.faults", c.Call.Faults, 1, 1000},
 		{"poll.miss_count", c.Poll.MissCount, 1, 1000},
 		{"consume.max_line", int64(c.Consume.MaxLine), 1 << 10, 1 << 30},
@@ -280,8 +223,10 @@ func (c *Config) CheckSecrets() error {
 		note(err)
 	}
 	for _, a := range c.Accounts {
-		if _, err := a.APIKey.Read(); err != nil {
-			note(err)
+		for _, s := range a.secrets() {
+			if _, err := s.Read(); err != nil {
+				note(err)
+			}
 		}
 	}
 	return d.err()

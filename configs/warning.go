@@ -27,9 +27,7 @@ func (c *Config) Warnings(policies []reconcile.Policy) []string {
 		if !slices.ContainsFunc(policies, func(p reconcile.Policy) bool { return p.Boundary.Account == a.Name }) {
 			warn("%s: no policy file names account %s; only texts under a policy that the ledger holds as approved may still go to it", at, a.Name)
 		}
-		if a.Project == "" && !a.AllowLoopback {
-			warn("%s.project: is empty; after a change of the key, jobs that were made with the old key would be taken for another account's", at)
-		}
+		a.warn(at, warn)
 	}
 	if e := c.Submit.InputExpiry.Std(); e != 0 && e < 2*window {
 		warn("submit.input_expiry: is shorter than 48h; a job that waits to be sent again may lose its input at the processor")
@@ -38,6 +36,21 @@ func (c *Config) Warnings(policies []reconcile.Policy) []string {
 		warn("submit.output_expiry: is shorter than 72h; results that nobody fetched over a weekend would be lost")
 	}
 	return out
+}
+
+// warn tells what an account should have and may do without.
+func (a *Account) warn(at string, warn func(string, ...any)) {
+	const rotated = "is empty; after a change of the key, jobs that were made with the old key would be taken for another account's"
+	switch k := a.Kind(); {
+	case a.AllowLoopback:
+	case a.Project == "" && (k == KindOpenAI || k == KindInfrai):
+		warn("%s.project: %s", at, rotated)
+	case k == KindAnthropic && (a.Anthropic == nil || a.Anthropic.Workspace == ""):
+		warn("%s.anthropic.workspace: %s", at, rotated)
+	}
+	if s := a.Infrai; a.Kind() == KindInfrai && (s == nil || s.Pin == "" || len(s.Vendors) == 0 || s.DataClass == "") {
+		warn("%s.infrai: nothing is sent while pin, vendors and data_class are not all written; see: rollcall provider check %s", at, a.Name)
+	}
 }
 
 func (c *Config) warnSources(policies []reconcile.Policy, warn func(string, ...any)) {

@@ -233,6 +233,9 @@ func (c *calling) probe(ctx context.Context, now time.Time) error {
 		if kind, ok := brakeOf(err); ok {
 			return errors.Join(errLaneClosed, c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
 		}
+		if k := batch.KindOf(err); k == batch.Temporary || k == batch.RateLimited {
+			return fmt.Errorf("%w: %w", errLaneClosed, err) // of the moment: the next run asks again, and nobody has to decide
+		}
 		return errors.Join(errLaneClosed, c.r.raise(ctx, now, EventLaneClosed, subject, evidenceOf(err)))
 	}
 	if err := c.r.settle(ctx, now, EventLaneClosed, subject, "a made-up text was answered as it must be"); err != nil {
@@ -247,7 +250,8 @@ func (c *calling) probe(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// errLaneClosed: a finding says why nothing is called.
+// errLaneClosed: nothing is called until the made-up text is answered. A finding
+// says why, unless it was a fault of the moment.
 var errLaneClosed = errors.New("the account does not answer as it must, so no text is sent to it")
 
 // brakeOf is the event with which an account is paused that would refuse every

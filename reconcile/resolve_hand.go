@@ -259,6 +259,9 @@ func (r *Reconciler) noneSeen(ctx context.Context, now time.Time, account batch.
 	switch {
 	case err != nil:
 		return err
+	case v == nil && wanted && settles == batch.SettleByOperator:
+		return fmt.Errorf("nothing at account %s can prove that no job of submission %s exists, and resolve never will: if you know its job, name it with --found; otherwise give the reports to people: rollcall job resolve %s --give-up: %w",
+			account.Account().Name, u.ID, u.JobID, ErrRefused)
 	case v == nil && wanted:
 		return unproven(u, "account "+account.Account().Name+" lists no jobs")
 	case v == nil:

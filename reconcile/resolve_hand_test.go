@@ -248,7 +248,7 @@ func TestOperatorsWordIsNotRecordedWithoutAnAnswer(t *testing.T) {
 
 // F18, F19: what lists nothing is not asked for a list.
 func TestEvidenceOfAnAccountThatListsNothing(t *testing.T) {
-	for _, s := range []batch.Settlement{batch.SettleByKey, batch.SettleByRepeat} {
+	for _, s := range []batch.Settlement{batch.SettleByKey, batch.SettleByRepeat, batch.SettleByOperator} {
 		t.Run(string(s), func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				b.settleBy(s)
@@ -261,8 +261,11 @@ func TestEvidenceOfAnAccountThatListsNothing(t *testing.T) {
 					t.Errorf("%d lists were read", n)
 				}
 				b.decisive()
-				if s == batch.SettleByKey { // nothing can be compared with such a word
-					b.wantRefused(b.absent(), "account main lists no jobs; wait for resolve, or give the reports to people")
+				if s != batch.SettleByRepeat { // nothing can be compared with such a word
+					b.wantRefused(b.absent(), map[batch.Settlement]string{
+						batch.SettleByKey:      "account main lists no jobs; wait for resolve, or give the reports to people",
+						batch.SettleByOperator: "and resolve never will: if you know its job, name it with --found; otherwise give the reports to people",
+					}[s])
 					b.wantSubmissions("open")
 					return
 				}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,12 @@ import (
 // members, and nothing else. With a pin it is what the pin says, so that another
 // pin changes both sides together; an assumed one is served to this machine only.
 // It shares the clock, the faults and the stand-in with the other APIs.
+
+// AssumedPin is a pin of Infrai's API that was made up for the sandbox. Nothing in
+// it is the provider's, and it is refused at any host but loopback.
+//
+//go:embed assumed.pin.json
+var AssumedPin []byte
 
 const (
 	infraiDir    = "infrai" // <id>.json, the job with its items

@@ -56,7 +56,7 @@ New here?  rollcall demo            the whole job on synthetic reports, on this 
 	}
 	add("start", a.demoCommand(), a.initCommand(), a.migrateCommand(), a.configCommand(), a.sandboxCommand())
 	add("work", a.intakeCommand(), a.serveCommand(), a.runCommand(), a.checkCommand())
-	add("look", a.statusCommand(), a.explainCommand(), a.jobsCommand(), a.jobCommand(), a.findingsCommand(), a.doctorCommand())
+	add("look", a.statusCommand(), a.explainCommand(), a.jobsCommand(), a.jobCommand(), a.findingsCommand(), a.doctorCommand(), a.providerCommand())
 	add("steer", a.policyCommand(), a.pauseCommand(), a.resumeCommand(), a.routeCommand(), a.recoverCommand())
 	root.AddCommand(a.versionCommand())
 	wrapUsage(root)

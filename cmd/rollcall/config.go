@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"rollcall/configs"
@@ -51,10 +52,17 @@ field. Makes no connection. Secrets are read and never shown.`,
 // checkConfig reads everything that the configuration names.
 func checkConfig(cfg *configs.Config) ([]reconcile.Policy, error) {
 	policies, err := configs.LoadPolicies(cfg.Policies, cfg.Classifiers)
-	errs := []error{err, cfg.CheckSecrets(), cfg.CheckSchedules()}
+	secrets := cfg.CheckSecrets()
+	errs := []error{err, secrets, cfg.CheckSchedules()}
 	for _, p := range policies {
 		errs = append(errs, cfg.CheckPolicy(p))
 	}
-	_, err = keyring.Load(cfg.Keyring)
-	return policies, errors.Join(append(errs, err)...)
+	keys, err := keyring.Load(cfg.Keyring)
+	errs = append(errs, err)
+	if err == nil && secrets == nil {
+		// What only a client knows of its provider, such as the hosts of its regions.
+		_, err = (&deployment{config: cfg, keys: keys, log: zerolog.Nop()}).clients()
+		errs = append(errs, err)
+	}
+	return policies, errors.Join(errs...)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rollcall/batch/sandbox"
 	"rollcall/cmd/rollcall/demodata"
 	"rollcall/configs"
 	"rollcall/reconcile"
@@ -26,15 +25,8 @@ const (
 	demoLimit = 5 * time.Minute
 )
 
-// demoFaults are a provider's ordinary bad day: each makes some items fail in
-// another way, and none may cost a report its record.
-var demoFaults = []string{
-	"missing_line:every=41,times=2", "refusal:every=53,times=1", "invalid_json:every=47,times=2",
-	"duplicate_line:every=29,times=1", "conflicting_line:every=61,times=1", "item_error:every=67,times=1",
-}
-
 func (a *app) demoCommand() *cobra.Command {
-	var dir, databaseEnv string
+	var dir, databaseEnv, provider string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "The whole job on synthetic reports, on this machine",
@@ -42,14 +34,22 @@ func (a *app) demoCommand() *cobra.Command {
 real passes and the real client, over HTTP, against the sandbox. Some are delivered
 twice, edited, hostile, empty, or audio only; and the sandbox has a bad day.
 
+--provider says whose API the sandbox is called by: openai, anthropic or infrai, with
+jobs; azure (Azure AI Content Safety) or inhouse (a server of your own), one text a call.
+Each has bad days of its own.
+
 It leaves a deployment behind to look around in. With --database-env NAME it uses the
 empty PostgreSQL database whose address is in that environment variable.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			as, err := sandboxedAs(provider)
+			if err != nil {
+				return err
+			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoLimit)
 			defer cancel()
-			d := &demo{app: a, dir: dir, databaseEnv: databaseEnv, paint: painter(colours(a.out))}
-			err := d.run(ctx)
+			d := &demo{app: a, dir: dir, databaseEnv: databaseEnv, as: as, paint: painter(colours(a.out))}
+			err = d.run(ctx)
 			if cmd.Context().Err() != nil {
 				return cmd.Context().Err()
 			}
@@ -58,12 +58,14 @@ empty PostgreSQL database whose address is in that environment variable.`,
 	}
 	c.Flags().StringVar(&dir, "dir", "", "folder to leave the deployment in; a new temporary one by default")
 	c.Flags().StringVar(&databaseEnv, "database-env", "", "environment variable with the address of an empty PostgreSQL database")
+	c.Flags().StringVar(&provider, "provider", "openai", "whose API: "+sandboxedWords())
 	return c
 }
 
 // demo is one run of the demonstration.
 type demo struct {
 	*app
+	as          sandboxed
 	dir         string
 	databaseEnv string
 	paint       painter
@@ -109,20 +111,15 @@ func (d *demo) run(ctx context.Context) (err error) {
 // start writes a deployment and starts the sandbox that it talks to.
 func (d *demo) start() error {
 	d.title("A deployment, and a stand-in for the provider")
-	var faults []sandbox.Fault
-	for _, text := range demoFaults {
-		f, err := sandbox.ParseFault(text)
-		if err != nil {
-			return err
-		}
-		faults = append(faults, f)
+	opts, err := d.as.options()
+	if err != nil {
+		return err
 	}
-	var err error
-	opts := sandbox.Options{Dir: filepath.Join(d.dir, "sandbox"), Speed: demoSpeed, Faults: faults, Seed: 1, Log: quiet}
+	opts.Dir, opts.Speed, opts.Seed, opts.Log = filepath.Join(d.dir, "sandbox"), demoSpeed, 1, quiet
 	if d.box, err = startSandbox("127.0.0.1:0", opts); err != nil {
 		return err
 	}
-	if _, err := scaffold(d.dir, configs.ScaffoldOptions{SandboxURL: "http://" + d.box.address + "/v1"}); err != nil {
+	if _, err := scaffold(d.dir, d.as.scaffold("http://"+d.box.address+d.as.path)); err != nil {
 		return errors.Join(err, d.box.stop())
 	}
 	d.configPath = filepath.Join(d.dir, configs.FileName)
@@ -131,6 +128,7 @@ func (d *demo) start() error {
 		return errors.Join(err, d.box.stop())
 	}
 	d.say("   in %s", d.dir)
+	d.say("   as %s", d.as.says)
 	d.say("   the sandbox is not a model: a short list of words stands in for one; its time runs %d times as fast", demoSpeed)
 	return nil
 }
@@ -150,6 +148,8 @@ func (d *demo) hurry() error {
 		name, _, _ := strings.Cut(wait, ":")
 		text = strings.ReplaceAll(text, wait, name+": 250ms")
 	}
+	// Behind it an answer that was lost is looked for.
+	text = strings.Replace(text, "send_within: 30s", "send_within: 5s", 1)
 	return os.WriteFile(d.configPath, []byte(text), 0o600)
 }
 
@@ -236,12 +236,11 @@ func (d *demo) callRoll(ctx context.Context, _ *deployment, r *reconcile.Reconci
 		return err
 	}
 	d.printRoll(report)
-	books, err := d.box.Books()
+	said, err := d.as.books(d.box.Server)
 	if err != nil {
 		return err
 	}
-	d.say("\nthe sandbox's own books: %d texts in %d jobs; %d texts were sent again, because their first answer was missing or unusable",
-		books.Works.Distinct, books.AcceptedJobs, books.Works.InMoreThanOneJob)
+	d.say("\nthe sandbox's own books: %s", said)
 	if n := report.Broken(); n > 0 {
 		return checkOutcome(report)
 	}

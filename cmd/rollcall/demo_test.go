@@ -10,6 +10,27 @@ import (
 	"rollcall/sql/sqltest"
 )
 
+// TestDemoAsEachProvider: the roll call of each is whole on both databases.
+func TestDemoAsEachProvider(t *testing.T) {
+	for _, as := range allSandboxed[1:] { // TestDemo has the first
+		for _, database := range sqltest.Databases {
+			t.Run(as.word+" on "+database, func(t *testing.T) {
+				args := []string{"demo", "--dir", t.TempDir(), "--provider", as.word}
+				if database == "postgres" {
+					t.Setenv("ROLLCALL_TEST_DEMO", sqltest.Address(t, database))
+					args = append(args, "--database-env", "ROLLCALL_TEST_DEMO")
+				}
+				out, _ := runs(t, exitDone, args...)
+				for _, want := range []string{"nobody is missing, nobody is counted twice", "the sandbox's own books: ", "patient-community/1: " + as.provider + ", host 127.0.0.1:"} {
+					if !strings.Contains(out, want) {
+						t.Errorf("%q is not in:\n%s", want, out)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestDemo(t *testing.T) {
 	for _, database := range sqltest.Databases {
 		t.Run(database, func(t *testing.T) {

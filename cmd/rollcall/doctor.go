@@ -77,6 +77,9 @@ type examination struct {
 	keys     *keyring.Ring
 	store    *sql.Store // open, and of a schema that can be read
 	now      time.Time  // by the ledger
+
+	only []string // the accounts that are looked at; none for all
+	try  bool     // a made-up text is asked about, which costs a little
 }
 
 func (x *examination) note(check string, state health, remedy, format string, args ...any) {

@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) initCommand() *cobra.Command {
-	var sandboxURL string
+	var sandboxURL, provider string
 	c := &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Start a deployment: configuration, keyring, an example policy",
@@ -20,14 +20,25 @@ func (a *app) initCommand() *cobra.Command {
 classifier into a folder, and overwrites nothing. Nothing is sent anywhere before a
 policy is approved.
 
-With --sandbox it is ready for a sandbox on this machine (see rollcall sandbox).`,
+With --sandbox it is ready for a sandbox on this machine (see rollcall sandbox), which is
+called as --provider says.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			files, err := scaffold(dir, configs.ScaffoldOptions{SandboxURL: sandboxURL})
+			opts := configs.ScaffoldOptions{}
+			if sandboxURL != "" {
+				as, err := sandboxedAs(provider)
+				if err != nil {
+					return err
+				}
+				opts = as.scaffold(sandboxURL)
+			} else if cmd.Flags().Changed("provider") {
+				return usageError("--provider goes with --sandbox; for a real account, rollcall.yaml shows each provider")
+			}
+			files, err := scaffold(dir, opts)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
@@ -47,7 +58,8 @@ With --sandbox it is ready for a sandbox on this machine (see rollcall sandbox).
 			return a.printNext(cfg, sandboxURL == "")
 		},
 	}
-	c.Flags().StringVar(&sandboxURL, "sandbox", "", "base URL of a sandbox on this machine, such as http://127.0.0.1:8089/v1")
+	c.Flags().StringVar(&sandboxURL, "sandbox", "", "base URL of a sandbox on this machine, such as http://127.0.0.1:8089/v1; rollcall sandbox --help lists those of each provider")
+	c.Flags().StringVar(&provider, "provider", "openai", "with --sandbox, whose API: "+sandboxedWords())
 	return c
 }
 

@@ -86,11 +86,16 @@ func (d *deployment) toInspect(ctx context.Context, id, account string) (inspect
 			account = h.Account
 		}
 	}
-	accounts, err := d.accounts()
+	all, err := d.clients()
 	if err != nil {
 		return inspected{}, err
 	}
-	provider, err := chooseAccount(accounts, account)
+	for _, c := range all.callers {
+		if c.Account().Name == account {
+			return inspected{}, usageError("texts go to account %s one by one, so it has no jobs; rollcall job show says how far they are", account)
+		}
+	}
+	provider, err := chooseAccount(all.accounts, account)
 	if err != nil {
 		return inspected{}, err
 	}

@@ -241,10 +241,11 @@ func accountWord(e reconcile.Evidence, offline bool) string {
 		return "no configured account is the one that it was sent to"
 	}
 	how := map[batch.Settlement]string{
-		batch.SettleByListing: "its list of jobs tells whose they are",
-		batch.SettleByResults: "only the results of an ended job tell whose it is",
-		batch.SettleByKey:     "the same request under the same key is the same job",
-		batch.SettleByRepeat:  "it keeps no jobs",
+		batch.SettleByListing:  "its list of jobs tells whose they are",
+		batch.SettleByResults:  "only the results of an ended job tell whose it is",
+		batch.SettleByKey:      "the same request under the same key is the same job",
+		batch.SettleByRepeat:   "it keeps no jobs",
+		batch.SettleByOperator: "nothing there tells, so look at the provider for a job of the time when it was sent",
 	}[e.Settlement]
 	return e.Account + ": " + how
 }

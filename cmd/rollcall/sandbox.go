@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"rollcall/batch/infrai"
 	"rollcall/batch/sandbox"
 )
 
@@ -24,15 +25,24 @@ const (
 )
 
 func (a *app) sandboxCommand() *cobra.Command {
-	var listen, dir string
+	var listen, dir, flavour, pin string
 	var speed float64
 	var faults []string
 	c := &cobra.Command{
 		Use:   "sandbox",
-		Short: "A local stand-in for the provider, with faults on request",
-		Long: `Serves OpenAI's Files and Batches API on this machine, for drills and trials. It is
-not a model: a short list of words stands in for one, and every answer says so. Its
-state is on disk and survives a restart. Time in it can run faster.
+		Short: "A local stand-in for the providers, with faults on request",
+		Long: `Serves the providers' APIs on this machine, for drills and trials. It is not a model: a
+short list of words stands in for one, and every answer says so. Its state is on disk and
+survives a restart. Time in it can run faster.
+
+The base URLs of accounts, with any key and allow_loopback: true:
+  openai                http://ADDRESS/v1           Files and Batches
+  azure-openai          http://ADDRESS/openai/v1    with --flavour azure, in the place of openai
+  anthropic             http://ADDRESS              Message Batches
+  infrai                http://ADDRESS              jobs, with a pin: see --infrai-pin
+  azure-content-safety  http://ADDRESS              also as login_url of Entra
+  inhouse               http://ADDRESS/v1           chat completions
+` + "`rollcall init --sandbox BASE_URL --provider PROVIDER`" + ` writes a deployment that calls it.
 
 What it accepted:    GET  http://ADDRESS/_sandbox/books
 Faults that are set: GET  http://ADDRESS/_sandbox/faults
@@ -48,7 +58,10 @@ Faults for --fault NAME[:key=value,…], which may be given several times:
 			if err != nil {
 				return err
 			}
-			opts := sandbox.Options{Dir: dir, Speed: speed, Log: log}
+			opts := sandbox.Options{Dir: dir, Speed: speed, Log: log, Flavour: sandbox.Flavour(flavour)}
+			if opts.Infrai, err = sandboxPin(pin); err != nil {
+				return err
+			}
 			for _, f := range faults {
 				fault, err := sandbox.ParseFault(f)
 				if err != nil {
@@ -60,7 +73,7 @@ Faults for --fault NAME[:key=value,…], which may be given several times:
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "sandbox of the provider, not a model: http://%s/v1 (any API key)\nstate in %s, time runs %g times as fast; Ctrl-C stops it\n", s.address, dir, speed)
+			fmt.Fprintf(a.out, "sandbox of the providers, not a model: http://%s/v1 for openai, others as --help says (any API key)\nstate in %s, time runs %g times as fast; Ctrl-C stops it\n", s.address, dir, speed)
 			return s.wait(cmd.Context())
 		},
 	}
@@ -68,7 +81,31 @@ Faults for --fault NAME[:key=value,…], which may be given several times:
 	c.Flags().StringVar(&dir, "dir", filepath.Join(os.TempDir(), "rollcall-sandbox"), "where its state is kept")
 	c.Flags().Float64Var(&speed, "speed", 1, "how many times faster its time runs")
 	c.Flags().StringArrayVar(&faults, "fault", nil, "misbehave, as listed above")
+	c.Flags().StringVar(&flavour, "flavour", "", "whose copy of OpenAI's API: azure for Azure OpenAI; nothing for OpenAI's own")
+	c.Flags().StringVar(&pin, "infrai-pin", pinAssumed, "what Infrai's API is served by: a pin file; "+pinAssumed+" for the one that init --provider infrai writes; "+pinNone+" for what its public documents say")
 	return c
+}
+
+// The words of --infrai-pin that are no file.
+const (
+	pinAssumed = "assumed"
+	pinNone    = "none"
+)
+
+// sandboxPin is the pin that a word or a file stands for.
+func sandboxPin(word string) (*infrai.Pin, error) {
+	switch word {
+	case pinNone:
+		return nil, nil
+	case pinAssumed:
+		pin, err := infrai.ParsePin(sandbox.AssumedPin)
+		return &pin, err
+	}
+	pin, err := readPin(word)
+	if err != nil {
+		return nil, usageError("--infrai-pin: %w", err)
+	}
+	return pin, nil
 }
 
 // runningSandbox is a sandbox that serves.

@@ -11,8 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"rollcall/batch"
-	"rollcall/batch/openai"
 	"rollcall/configs"
 	"rollcall/reconcile"
 	"rollcall/reconcile/keyring"
@@ -148,12 +146,12 @@ func (a *app) createLedger(ctx context.Context, cfg *configs.Config) (name strin
 
 // reconciler is the passes over this deployment.
 func (d *deployment) reconciler() (*reconcile.Reconciler, error) {
-	accounts, err := d.accounts()
+	all, err := d.clients()
 	if err != nil {
 		return nil, err
 	}
 	r := d.offline()
-	r.Accounts = accounts
+	r.Accounts, r.Callers, r.Rates = all.accounts, all.callers, d.config.Rates()
 	return r, nil
 }
 
@@ -174,39 +172,6 @@ func (d *deployment) offline() *reconcile.Reconciler {
 		r.Witness = d.witness
 	}
 	return r
-}
-
-// accounts makes a client for every configured account.
-func (d *deployment) accounts() ([]batch.Provider, error) {
-	var out []batch.Provider
-	for i, acc := range d.config.Accounts {
-		if _, err := acc.APIKey.Read(); err != nil {
-			return nil, &exitError{exitUsage, err} // it names the field
-		}
-		client, err := openai.New(d.clientConfig(acc))
-		if err != nil {
-			return nil, &exitError{exitUsage, fmt.Errorf("accounts[%d]: %w", i, err)}
-		}
-		out = append(out, client)
-	}
-	return out, nil
-}
-
-// clientConfig is an account as its client takes it.
-func (d *deployment) clientConfig(acc configs.Account) openai.Config {
-	return openai.Config{
-		Name: acc.Name, BaseURL: acc.BaseURL, Organization: acc.Organization, Project: acc.Project, Region: acc.Region,
-		APIKey: func() string {
-			key, err := acc.APIKey.Read()
-			if err != nil {
-				d.log.Error().Str("account", acc.Name).Msg("the API key can no longer be read")
-			}
-			return key
-		},
-		FingerprintKey: []byte(d.keys.MAC(keyring.Account, []byte("fingerprint"))),
-		CAFile:         acc.CAFile, AllowLoopback: acc.AllowLoopback, PermittedRanges: acc.Prefixes(),
-		CallTimeout: acc.CallTimeout.Std(), TransferTimeout: acc.TransferTimeout.Std(),
-	}
 }
 
 // uptime is the monotonic clock of this process.

@@ -171,6 +171,7 @@ type JobAnswer struct {
 	Status     string
 	Counts     batch.Counts
 	NextPoll   time.Time
+	PullFrom   time.Time // no event pulls the next poll nearer than this; zero for not at all
 	Expires    time.Time
 	Incomplete bool // reported as ended without the files that its counts promise
 }

@@ -139,7 +139,7 @@ func (r *Reconciler) jobGoesOn(ctx context.Context, now time.Time, job Job, answ
 	}
 	return ignoreMoved(r.Store.RecordAnswer(ctx, now, JobAnswer{
 		JobID: job.ID, Status: answer.Status, Counts: answer.Counts, Expires: answer.Expires, Incomplete: incomplete,
-		NextPoll: now.Add(pollWait(&r.Settings, now.Sub(job.SubmittedAt), r.Rand)),
+		NextPoll: now.Add(pollWait(&r.Settings, now.Sub(job.SubmittedAt), r.Rand)), PullFrom: now.Add(r.Settings.PollFirst),
 	}))
 }
 

@@ -146,6 +146,12 @@ type PollStore interface {
 	RecordMiss(ctx context.Context, now time.Time, jobID string, next time.Time) (Job, error)
 	// DelayPoll puts a submitted job off about which nothing was learned. ErrMoved.
 	DelayPoll(ctx context.Context, jobID string, next time.Time) error
+	// PullPoll moves the next poll of a submitted job forward, to an instant or
+	// to the earliest one that its last answer permits (JobAnswer.PullFrom). It
+	// gives the job, or "" where nothing is to be moved: the account has no such
+	// job, it is not submitted any more, its poll is as near already, it is being
+	// asked about, or the last look failed.
+	PullPoll(ctx context.Context, to time.Time, account, providerJobID string) (jobID string, err error)
 	// EndJob moves a job to ended and names the sets to read. A job that has
 	// ended already is left as it is; one that was consumed is ErrMoved.
 	EndJob(ctx context.Context, now time.Time, e JobEnd) error

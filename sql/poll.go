@@ -20,6 +20,9 @@ var jobClaimPollSQL string
 //go:embed query/job_delay_poll.sql
 var jobDelayPollSQL string
 
+//go:embed query/job_pull_poll.sql
+var jobPullPollSQL string
+
 //go:embed query/job_answer.sql
 var jobAnswerSQL string
 
@@ -74,11 +77,28 @@ func (s *Store) DelayPoll(ctx context.Context, jobID string, next time.Time) err
 	})
 }
 
+// PullPoll implements reconcile.PollStore.
+func (s *Store) PullPoll(ctx context.Context, to time.Time, account, providerJobID string) (string, error) {
+	var jobID string
+	err := s.write(ctx, "pull poll", func(ctx context.Context, t *tx) error {
+		jobID = ""
+		err := t.GetContext(ctx, &jobID, jobPullPollSQL, micros(to), account, providerJobID)
+		if errors.Is(err, errNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return jobID, nil
+}
+
 // RecordAnswer implements reconcile.PollStore.
 func (s *Store) RecordAnswer(ctx context.Context, now time.Time, a reconcile.JobAnswer) error {
 	return s.write(ctx, "record answer", func(ctx context.Context, t *tx) error {
 		err := changedOne(t.ExecContext(ctx, jobAnswerSQL, a.Status, a.Counts.Total, a.Counts.Completed, a.Counts.Failed,
-			micros(a.NextPoll), microsOrNull(a.Expires), flag(a.Incomplete), micros(now), a.JobID))
+			micros(a.NextPoll), microsOrNull(a.Expires), flag(a.Incomplete), micros(now), microsOrNull(a.PullFrom), a.JobID))
 		if err != nil {
 			return fmt.Errorf("job %s: %w", a.JobID, err)
 		}

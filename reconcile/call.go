@@ -101,6 +101,15 @@ func (r *Reconciler) wait(ctx context.Context, d time.Duration) error {
 	return Sleep(ctx, d)
 }
 
+// beside makes a call beside the others.
+func (r *Reconciler) beside(call func()) {
+	if r.Go != nil {
+		r.Go(call)
+		return
+	}
+	go call()
+}
+
 // earlier is the earlier of two instants, of which zero is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

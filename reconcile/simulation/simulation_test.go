@@ -292,7 +292,7 @@ func (t *tally) log(tt *testing.T) {
 	for _, f := range slices.Sorted(maps.Keys(t.struck)) {
 		fmt.Fprintf(&b, "  %-24s %9d\n", f, t.struck[f])
 	}
-	for _, p := range crashpoint.JobPoints() {
+	for _, p := range crashpoint.Points() {
 		fmt.Fprintf(&b, "  at %-21s %9d\n", p, t.points[p])
 	}
 	tt.Log(b.String())
@@ -315,7 +315,7 @@ func (t *tally) judge(tt *testing.T, n int) {
 			tt.Errorf("%s happened %d times, and should %d times", f, t.struck[f], floor)
 		}
 	}
-	for _, p := range crashpoint.JobPoints() {
+	for _, p := range crashpoint.Points() {
 		if t.points[p] < floor {
 			tt.Errorf("the point %s was passed %d times, and should be %d times", p, t.points[p], floor)
 		}

@@ -28,11 +28,11 @@ func (r *Reconciler) Call(ctx context.Context, now time.Time) (Tally, error) {
 	if err := r.VerifyWitness(ctx, now); err != nil {
 		return tally, err
 	}
-	began := r.Uptime()
+	began, dropped := r.Uptime(), map[string]bool{}
 	for {
 		var wake time.Time
 		for _, caller := range r.Callers {
-			l := &lane{r: r, caller: caller, account: caller.Account(), rate: r.rateOf(caller.Account().Name), until: began + r.Settings.CallFor}
+			l := &lane{r: r, caller: caller, account: caller.Account(), rate: r.rateOf(caller.Account().Name), until: began + r.Settings.CallFor, dropped: dropped}
 			next, err := l.turn(ctx)
 			tally.Add(l.tally)
 			if err != nil {
@@ -101,6 +101,15 @@ func (r *Reconciler) wait(ctx context.Context, d time.Duration) error {
 	return Sleep(ctx, d)
 }
 
+// beside makes a call beside the others.
+func (r *Reconciler) beside(call func()) {
+	if r.Go != nil {
+		r.Go(call)
+		return
+	}
+	go call()
+}
+
 // earlier is the earlier of two instants, of which zero is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
@@ -115,7 +124,8 @@ type lane struct {
 	caller  batch.Caller
 	account batch.Account
 	rate    Rate
-	until   time.Duration // by Uptime: no call is begun behind it
+	until   time.Duration   // by Uptime: no call is begun behind it
+	dropped map[string]bool // jobs whose unwanted members were dropped in this run
 	tally   Tally
 
 	shut  bool      // no call to this account is begun any more in this turn
@@ -184,7 +194,7 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 	if err != nil {
 		return next, errors.Join(halt, err)
 	}
-	if left.Open > 0 {
+	if left.Open {
 		return left.Next, halt
 	}
 	// Each call has its answer. If the process dies here, the next run ends the job.
@@ -197,15 +207,18 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 }
 
 // drop ends the calls of members that are not wanted any more, also while
-// nothing may be called.
+// nothing may be called. It reads all open calls of the job, so it is done once in
+// a run; those that are about to be made are looked at again with their claim.
 func (l *lane) drop(ctx context.Context, now time.Time, job *Job) error {
-	for {
+	for !l.dropped[job.ID] {
 		n, err := l.r.Store.DropUncalled(ctx, now, job.ID, l.r.Settings.Chunk)
-		if err != nil || n == 0 {
+		if err != nil {
 			return err
 		}
 		l.tally.Add(Tally{Seen: int64(n), Moved: int64(n)})
+		l.dropped[job.ID] = n == 0
 	}
+	return nil
 }
 
 // probing guards what this process knows about accounts: see Reconciler.probed.

@@ -26,21 +26,20 @@ func (c *calling) end(ctx context.Context, now time.Time) error {
 	f := &fileReading{channel: batch.ChannelOutput, jobReading: &jobReading{
 		consuming: &consuming{Reconciler: c.r, now: now, proof: c.proof}, job: c.job, policy: c.policy, check: check,
 	}}
-	for {
+	for page := f.chunkLines(); after < c.job.Items; after += int64(page) { // lines are numbered from 1 on
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		members, err := c.r.Store.CallAnswers(ctx, c.job.ID, after, f.chunkLines())
+		members, err := c.r.Store.CallAnswers(ctx, c.job.ID, after, page)
 		if err != nil {
 			return err
 		}
-		if len(members) == 0 {
-			break
+		if len(members) == 0 { // none of them was sent
+			continue
 		}
 		if err := c.stage(ctx, f, members); err != nil {
 			return err
 		}
-		after = members[len(members)-1].Line
 	}
 	if err := c.r.Store.EndCalls(ctx, now, c.job.ID, func() hash.Hash { return c.r.Keys.NewMAC(keyring.Body) }); err != nil {
 		return err

@@ -108,7 +108,7 @@ func (c *calling) begin(ctx context.Context) error {
 	}
 	for _, call := range grant.Calls {
 		c.out++
-		go func() { c.ends <- c.make(ctx, call) }()
+		c.r.beside(func() { c.ends <- c.make(ctx, call) })
 	}
 	return nil
 }

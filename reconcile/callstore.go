@@ -23,10 +23,10 @@ type CallStore interface {
 	// made become not_sent. Again until it is 0. ErrMoved.
 	DropUncalled(ctx context.Context, now time.Time, jobID string, limit int) (int, error)
 	// ClaimCalls permits calls that are due, at most as many as its Take allows,
-	// and none while dispatch is paused or the policy is not approved; of members
-	// that are not wanted any more it makes what DropUncalled does. The calls are
-	// the caller's until they are recorded, or until the claim's end. ErrMoved,
-	// ErrUnknownCommit: nothing is claimed.
+	// and none while dispatch is paused or the policy is not approved. If members
+	// among them are not wanted any more, it makes of these what DropUncalled does,
+	// and claims nothing. The calls are the caller's until they are recorded, or
+	// until the claim's end. ErrMoved, ErrUnknownCommit: nothing is claimed.
 	ClaimCalls(ctx context.Context, now time.Time, c CallClaim) (CallGrant, error)
 	// RecordCalls commits what became of calls. An answer counts once: for a call
 	// that has one it changes nothing. ErrMoved for a job that has ended.
@@ -37,8 +37,8 @@ type CallStore interface {
 	// BeginCallResults makes the result set of a job all of whose calls have an
 	// answer, and says behind which line it is to be staged on. ErrMoved.
 	BeginCallResults(ctx context.Context, jobID string) (after int64, err error)
-	// CallAnswers pages through the answers about open members of a job, in the
-	// order of their lines.
+	// CallAnswers lists the answers about the members of a job that have the next
+	// lines behind a line, at most limit, in their order.
 	CallAnswers(ctx context.Context, jobID string, after int64, limit int) ([]CalledMember, error)
 	// EndCalls makes the result set of a job whole, if the line of each open member
 	// is staged, and ends the job, in one transaction. mac digests the lines. A job
@@ -99,7 +99,7 @@ type CallEnd struct {
 
 // CallsLeft is how far the calls of a job are.
 type CallsLeft struct {
-	Open int64     // calls without an answer
+	Open bool      // there are calls without an answer
 	Next time.Time // when the job is looked at again
 }
 

@@ -157,6 +157,9 @@ type Reconciler struct {
 	Step func(point string)
 	// Wait waits within a pass, or returns early with ctx's error; nil is Sleep.
 	Wait func(ctx context.Context, d time.Duration) error
+	// Go makes a call to a caller beside the others that are on their way; nil is a
+	// goroutine for each. One that returns behind the call makes them in turn.
+	Go func(call func())
 	// Ran is told what each run of a pass did; nil for nobody.
 	Ran func(pass PassName, tally Tally)
 

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"rollcall/reconcile"
@@ -28,9 +29,6 @@ var callCandidatesSQL string
 //go:embed query/call_lock_reports.sql
 var callLockReportsSQL string
 
-//go:embed query/call_unwanted_of.sql
-var callUnwantedOfSQL string
-
 //go:embed query/call_unwanted.sql
 var callUnwantedSQL string
 
@@ -40,14 +38,8 @@ var callDropItemsSQL string
 //go:embed query/call_drop.sql
 var callDropSQL string
 
-//go:embed query/call_forget_unwanted.sql
-var callForgetUnwantedSQL string
-
 //go:embed query/call_claim.sql
 var callClaimSQL string
-
-//go:embed query/call_claimed.sql
-var callClaimedSQL string
 
 //go:embed query/call_count_out.sql
 var callCountOutSQL string
@@ -58,8 +50,8 @@ var callAnswerSQL string
 //go:embed query/call_put_off.sql
 var callPutOffSQL string
 
-//go:embed query/call_open.sql
-var callOpenSQL string
+//go:embed query/call_next.sql
+var callNextSQL string
 
 //go:embed query/rate_insert.sql
 var rateInsertSQL string
@@ -144,11 +136,6 @@ func (t *tx) dropUncalled(ctx context.Context, now time.Time, jobID string, work
 	return nil
 }
 
-type callKey struct {
-	WorkID  string `db:"work_id"`
-	Segment int64  `db:"segment"`
-}
-
 // ClaimCalls implements reconcile.CallStore. Job, rate and reports are locked in
 // this order. As for an intent, the reports are locked before their works are
 // looked at: an edit that was accepted before is seen.
@@ -199,44 +186,19 @@ func (t *tx) claimCalls(ctx context.Context, now time.Time, c reconcile.CallClai
 		grant.Next = next
 		return t.setBucket(ctx, c.Account.Fingerprint, had, left)
 	}
-	var due []callKey
-	if err := t.SelectContext(ctx, &due, callCandidatesSQL, c.JobID, micros(now), micros(c.Horizon), n); err != nil {
+	if err := t.claimDue(ctx, now, c, n, grant); err != nil {
 		return err
-	}
-	if len(due) > 0 {
-		if err := t.claimDue(ctx, now, c, due, grant); err != nil {
-			return err
-		}
 	}
 	left.Tokens += n - int64(len(grant.Calls)) // what was not used
 	return t.setBucket(ctx, c.Account.Fingerprint, had, left)
 }
 
-// claimDue claims those of some calls that are still wanted.
-func (t *tx) claimDue(ctx context.Context, now time.Time, c reconcile.CallClaim, due []callKey, grant *reconcile.CallGrant) error {
-	d := t.store.dialect
-	if err := d.temporary(ctx, t.Tx, "claiming", "work_id TEXT, segment BIGINT, PRIMARY KEY (work_id, segment)"); err != nil {
-		return err
-	}
-	if err := d.load(ctx, t.Tx, "claiming", []string{"work_id", "segment"}, len(due), func(i int) []any { return []any{due[i].WorkID, due[i].Segment} }); err != nil {
-		return err
-	}
-	if err := t.lockRows(ctx, forShare, callLockReportsSQL); err != nil {
-		return err
-	}
-	var unwanted []string
-	if err := t.SelectContext(ctx, &unwanted, callUnwantedOfSQL); err != nil {
-		return err
-	}
-	if grant.Dropped = len(unwanted); grant.Dropped > 0 {
-		if err := t.dropUncalled(ctx, now, c.JobID, unwanted); err != nil {
-			return err
-		}
-		if _, err := t.ExecContext(ctx, callForgetUnwantedSQL); err != nil {
-			return err
-		}
-	}
-	if _, err := t.ExecContext(ctx, callClaimSQL, micros(c.Until), c.JobID); err != nil {
+// claimDue claims the next n calls that are due, or drops those of them that are
+// not wanted any more. Which ones they are does not change meanwhile: whoever
+// changes a call holds its job.
+func (t *tx) claimDue(ctx context.Context, now time.Time, c reconcile.CallClaim, n int64, grant *reconcile.CallGrant) error {
+	due := []any{c.JobID, micros(now), micros(c.Horizon), n}
+	if err := t.lockRows(ctx, forShare, callLockReportsSQL, due...); err != nil {
 		return err
 	}
 	var rows []struct {
@@ -245,8 +207,21 @@ func (t *tx) claimDue(ctx context.Context, now time.Time, c reconcile.CallClaim,
 		Segments int64   `db:"segments"`
 		Faults   int64   `db:"faults"`
 		KeyID    *string `db:"key_id"` // none for a text that was purged
+		Wanted   bool    `db:"wanted"`
 	}
-	if err := t.SelectContext(ctx, &rows, callClaimedSQL, c.JobID); err != nil {
+	if err := t.SelectContext(ctx, &rows, callCandidatesSQL, due...); err != nil {
+		return err
+	}
+	var unwanted []string
+	for _, r := range rows {
+		if !r.Wanted && !slices.Contains(unwanted, r.WorkID) {
+			unwanted = append(unwanted, r.WorkID)
+		}
+	}
+	if grant.Dropped = len(unwanted); grant.Dropped > 0 || len(rows) == 0 {
+		return t.dropUncalled(ctx, now, c.JobID, unwanted)
+	}
+	if _, err := t.ExecContext(ctx, callClaimSQL, append([]any{micros(c.Until)}, due...)...); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -352,16 +327,13 @@ func (s *Store) SettleCalls(ctx context.Context, now, floor time.Time, jobID str
 		if _, err := t.lockJob(ctx, jobID, reconcile.JobSubmitted); err != nil {
 			return err
 		}
-		var r struct {
-			Open   int64  `db:"open"`
-			NextUS *int64 `db:"next_us"`
-		}
-		if err := t.GetContext(ctx, &r, callOpenSQL, jobID); err != nil {
+		first, err := t.firstCall(ctx, jobID)
+		if err != nil {
 			return err
 		}
-		left = reconcile.CallsLeft{Open: r.Open, Next: now}
-		if r.NextUS != nil {
-			left.Next = fromMicros(max(*r.NextUS, micros(now)))
+		left = reconcile.CallsLeft{Open: first != nil, Next: now}
+		if first != nil {
+			left.Next = fromMicros(max(*first, micros(now)))
 			if floor.After(left.Next) {
 				left.Next = floor
 			}
@@ -372,4 +344,10 @@ func (s *Store) SettleCalls(ctx context.Context, now, floor time.Time, jobID str
 		return reconcile.CallsLeft{}, err
 	}
 	return left, nil
+}
+
+// firstCall is when the first call of a job that has no answer is due; nil when
+// each has one.
+func (t *tx) firstCall(ctx context.Context, jobID string) (us *int64, err error) {
+	return us, t.GetContext(ctx, &us, callNextSQL, jobID)
 }

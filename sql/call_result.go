@@ -41,15 +41,12 @@ func (t *tx) answeredJob(ctx context.Context, jobID string) (reconcile.Job, stag
 	if err != nil {
 		return job, staged, err
 	}
-	var left struct {
-		Open   int64  `db:"open"`
-		NextUS *int64 `db:"next_us"`
-	}
-	if err := t.GetContext(ctx, &left, callOpenSQL, jobID); err != nil {
+	first, err := t.firstCall(ctx, jobID)
+	if err != nil {
 		return job, staged, err
 	}
-	if left.Open > 0 {
-		return job, staged, fmt.Errorf("job %s has %d calls without an answer: %w", jobID, left.Open, reconcile.ErrMoved)
+	if first != nil {
+		return job, staged, fmt.Errorf("job %s has calls without an answer: %w", jobID, reconcile.ErrMoved)
 	}
 	return job, staged, t.GetContext(ctx, &staged, callStagedSQL, jobID, string(batch.ChannelOutput))
 }

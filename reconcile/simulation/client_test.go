@@ -41,13 +41,18 @@ func (c *client) ask(ctx context.Context, op, subject string) (way, error) {
 	if c.other && !slices.Contains([]string{"list jobs", "list files"}, op) {
 		w.oracle.breach("%s %s goes to an account that no policy names", op, subject)
 	}
+	return c.p.ask(ctx, op, subject)
+}
+
+func (p *process) ask(ctx context.Context, op, subject string) (way, error) {
+	w := p.w
 	if err := ctx.Err(); err != nil { // its time was over before it began
 		return lost, &batch.Error{Op: op, Kind: batch.Temporary, Cause: err}
 	}
-	if err := c.p.park(op + " " + subject); err != nil {
+	if err := p.park(op + " " + subject); err != nil {
 		return lost, unknownOutcome(op, err)
 	}
-	if c.p.direct {
+	if p.direct {
 		return arrives, nil
 	}
 	switch {
@@ -59,9 +64,11 @@ func (c *client) ask(ctx context.Context, op, subject string) (way, error) {
 	return arrives, nil
 }
 
+func (c *client) answered(op string) error { return c.p.answered(op) }
+
 // answered lets the world go on while the answer is on its way.
-func (c *client) answered(op string) error {
-	if err := c.p.park(op + " is answered"); err != nil {
+func (p *process) answered(op string) error {
+	if err := p.park(op + " is answered"); err != nil {
 		return unknownOutcome(op, err)
 	}
 	return nil

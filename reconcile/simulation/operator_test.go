@@ -87,7 +87,7 @@ func (o operation) brake() error {
 	}
 	_, err := o.store().Pause(o.ctx, o.operator.clock(), reconcile.Pause{Scope: scope, Stage: stage, Actor: "the operator", Reason: drill})
 	if err == nil && stage == reconcile.PauseDispatch {
-		o.oracle.sealed[pattern] = o.oracle.intents(pattern)
+		o.oracle.seal(pattern)
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (o operation) lift(which func(reconcile.Pause) bool) error {
 			return err
 		}
 		if p.Stage == reconcile.PauseDispatch {
-			delete(o.oracle.sealed, map[bool]string{true: "%", false: policy + "/%"}[p.Scope == reconcile.ScopeAll])
+			o.oracle.unseal(map[bool]string{true: "%", false: policy + "/%"}[p.Scope == reconcile.ScopeAll])
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (o operation) revoke() error {
 	if err := o.exec("UPDATE policy_versions SET state = 'revoked' WHERE policy_id = $1 AND version = 1", policy); err != nil {
 		return err
 	}
-	o.oracle.sealed[policy+"/1"] = o.oracle.intents(policy + "/1")
+	o.oracle.seal(policy + "/1")
 	return nil
 }
 
@@ -196,7 +196,7 @@ func (o operation) round() error {
 	if err != nil {
 		return err
 	}
-	moving := passes()
+	moving := o.passes()
 	if next.Overdue > 0 {
 		moving = append(moving, reconcile.PassCheck)
 	}

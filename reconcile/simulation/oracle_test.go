@@ -32,6 +32,8 @@ type oracle struct {
 	vanished map[string]bool
 	expiring bool // the job that ends now ran only in part
 
+	calls    callBooks
+	noted    time.Time             // when the newest intent was noted outside of the ledger
 	standing map[string]recordBook // by report
 	sealed   map[string]int        // by policy pattern: intents committed before a brake was on
 	wentBack bool                  // the ledger was replaced by an older copy
@@ -74,7 +76,7 @@ func newOracle(w *world) *oracle {
 	return &oracle{
 		w: w, texts: map[string]map[string]bool{}, reports: map[string]*reportBook{}, works: map[string]workBook{}, byID: map[string]*jobBook{},
 		truth: map[string]map[string]fault{}, lostSets: map[string]bool{}, cutSets: map[string]bool{}, vanished: map[string]bool{},
-		standing: map[string]recordBook{}, sealed: map[string]int{}, offered: map[string]time.Time{}, asked: map[string]bool{}, reasons: map[reconcile.Reason]int64{}, stubborn: map[string]fault{},
+		standing: map[string]recordBook{}, sealed: map[string]int{}, calls: newCallBooks(), offered: map[string]time.Time{}, asked: map[string]bool{}, reasons: map[reconcile.Reason]int64{}, stubborn: map[string]fault{},
 	}
 }
 
@@ -310,8 +312,12 @@ func (o *oracle) abandoned(submission string) bool {
 }
 
 // committed judges the ledger behind a commit.
-func (o *oracle) committed(name string) {
+func (o *oracle) committed(p *process, name string) {
 	switch name {
+	case "claim calls":
+		o.callsClaimed(p)
+	case "record calls":
+		o.callsRecorded(p)
 	case "commit intent":
 		for pattern, before := range o.sealed {
 			if n := o.intents(pattern); n > before {
@@ -343,6 +349,7 @@ func (o *oracle) wentBackTo() {
 	for _, r := range o.reports {
 		r.content, r.contradicted = map[int64]string{}, false
 	}
+	o.calls.forget()
 }
 
 // stale counts the jobs whose requests came too late.

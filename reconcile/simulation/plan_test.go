@@ -50,6 +50,18 @@ const (
 	itemStubborn  fault = "item_stubborn"  // none of the answers to it can be used
 )
 
+// The faults of calls about one text each.
+const (
+	callUnheard  fault = "call_unheard"   // it is answered, and nobody hears it
+	callFailed   fault = "call_failed"    // a temporary fault
+	callTooFast  fault = "call_too_fast"  // 429, without a word about when
+	callHeldBack fault = "call_held_back" // 429, and not before an instant
+	callRefused  fault = "call_refused"   // 400: not this text
+	callDenied   fault = "call_denied"    // 401: not this account
+	callCrossed  fault = "call_crossed"   // the answer to another text
+	probeFailed  fault = "probe_failed"   // the account does not answer as it must
+)
+
 // The faults of processes, of the database and of the clock.
 const (
 	crash        fault = "crash"         // between two steps
@@ -84,6 +96,7 @@ var rates = map[fault]float64{
 	resultsLost: 0.02, jobVanished: 0.02, jobRefused: 0.03, jobExpired: 0.06,
 	itemMissing: 0.02, itemFailed: 0.02, itemRefused: 0.01, itemTruncated: 0.01, itemMalformed: 0.01, itemInvalid: 0.01,
 	itemCrossed: 0.005, itemTwice: 0.01, itemConflict: 0.01, itemUnknown: 0.005, itemStubborn: 0.004,
+	callUnheard: 0.03, callFailed: 0.04, callTooFast: 0.01, callHeldBack: 0.01, callRefused: 0.01, callDenied: 0.002, callCrossed: 0.01, probeFailed: 0.05,
 	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003, lateSender: 0.08,
 	clockSkew: 1, clockAhead: 0.001, clockBack: 0.001,
 	delivery2: 0.15, edited: 0.15, lateRevision: 0.3, contradicted: 0.03, heldSource: 1,
@@ -118,11 +131,14 @@ func newPlan(seed uint64) plan {
 	for _, f := range faults() {
 		p.Faults[f] = rng.Float64() < 0.7
 	}
-	if p.Settles != batch.SettleByListing {
+	if p.Settles != batch.SettleByListing && !p.calls() {
 		p.Faults[restored] = false // a ledger is recovered from the lists of accounts that tell whose jobs they hold
 	}
 	return p
 }
+
+// calls says whether the processor has no jobs, so that each text is a call.
+func (p plan) calls() bool { return p.Settles == batch.SettleByRepeat }
 
 // String is the plan in one line, as planOf reads it.
 func (p plan) String() string {

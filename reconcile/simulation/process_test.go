@@ -40,21 +40,23 @@ type process struct {
 	store   *sql.Store
 	r       *reconcile.Reconciler
 	witness *witness.File
-	calling string // the submission whose create is on its way
+	calling string  // the submission whose create is on its way
+	refused refusal // what the processor said about its calls and is not committed yet
 }
 
 // start makes the process anew over the ledger, as its program does.
 func (p *process) start() {
 	w := p.w
-	p.dead, p.began, p.skew, p.calling = false, w.now, 0, ""
+	p.dead, p.began, p.skew, p.calling, p.refused = false, w.now, 0, "", refusal{}
 	if !p.direct && w.strikes(clockSkew, p.name) {
 		p.skew = time.Duration(w.rng.IntN(2)*3-1-w.rng.IntN(2)) * time.Second // -2, -1, 1 or 2 s
 	}
 	p.witness = witness.New(w.witnessPath(), p.store, p.clock)
 	s := reconcile.DefaultSettings()
-	s.Chunk, s.JobItems, s.JobsPerRun = w.chunk, w.jobItems, 5
+	s.Chunk, s.JobItems, s.JobsPerRun, s.CallRate = w.chunk, w.jobItems, 5, w.rate
 	p.r = &reconcile.Reconciler{
-		Store: p.store, Keys: w.keys, Accounts: w.accountsFor(p), Settings: s,
+		Store: p.store, Keys: w.keys, Accounts: w.accountsFor(p), Callers: w.callersFor(p), Settings: s,
+		Go: func(call func()) { call() }, Wait: p.waits,
 		Now:    func(context.Context) (time.Time, error) { return p.clock(), nil },
 		Uptime: func() time.Duration { return w.now.Sub(p.began) },
 		Rand:   readerOf(w.rng), Log: zerolog.Nop(), Witness: (*itsWitness)(p),
@@ -113,7 +115,7 @@ func (p *process) commit(name string, commit func() error) error {
 	done := func() error {
 		err := commit()
 		if err == nil {
-			w.oracle.committed(name)
+			w.oracle.committed(p, name)
 		}
 		return err
 	}
@@ -144,7 +146,11 @@ func (i *itsWitness) NoteIntent(ctx context.Context, id reconcile.LedgerIdentity
 	if err := (*process)(i).park("note intent"); err != nil {
 		return err
 	}
-	return i.witness.NoteIntent(ctx, id, s)
+	err := i.witness.NoteIntent(ctx, id, s)
+	if err == nil {
+		i.w.oracle.noted = i.w.now
+	}
+	return err
 }
 
 func (i *itsWitness) Verify(ctx context.Context) error {
@@ -188,7 +194,7 @@ func (p *process) live() {
 // something runs a pass or takes reports in.
 func (p *process) something(ctx context.Context) (moved bool, err error) {
 	w := p.w
-	moving := passes()
+	moving := w.passes()
 	switch n := w.rng.IntN(40); {
 	case n < 8 && w.source.waits():
 		return w.source.deliver(ctx, p)
@@ -217,6 +223,17 @@ func (p *process) sleep(ctx context.Context, rest int) {
 	}
 	p.wake = w.now.Add(wait.Truncate(quantum))
 	_ = p.park("asleep")
+}
+
+// waits is a wait within a pass.
+func (p *process) waits(_ context.Context, d time.Duration) error {
+	d = (d + quantum - 1).Truncate(quantum)
+	if p.direct {
+		p.w.pass(d)
+		return nil
+	}
+	p.wake = p.w.now.Add(d)
+	return p.park("waits")
 }
 
 // run starts the goroutine, which ends in the hands of the world.

@@ -72,6 +72,9 @@ func (o *oracle) judgeRecord(report, kind string, now recordBook) {
 			returned[kind] = true
 		}
 	}
+	for kind := range o.calls.returned[now.work] {
+		returned[kind] = true
+	}
 	right := false
 	for text := range o.texts[now.work] {
 		label, _ := rightAnswer(text)
@@ -112,6 +115,9 @@ func (o *oracle) atRest() error {
 	}
 	if o.w.Settles == batch.SettleByListing {
 		o.judgeAccount()
+	}
+	if n := o.count("SELECT COUNT(*) FROM (SELECT subject FROM audit_events WHERE kind = 'job_end' GROUP BY subject HAVING COUNT(*) > 1)"); n > 0 {
+		o.breach("%d jobs ended more than once", n)
 	}
 	return o.w.operate().check()
 }

@@ -40,7 +40,7 @@ func (o operation) restore() error {
 		return o.recover()
 	case err != nil:
 		return err
-	case sent:
+	case sent, o.oracle.noted.After(o.oracle.copied):
 		o.oracle.breach("the ledger was put back behind what was sent, and nobody notices")
 	}
 	// Reports may be missing all the same: the witness is written when something is
@@ -118,7 +118,7 @@ func (o operation) redeliver() error {
 
 func (o operation) recovered() error {
 	for pattern := range o.oracle.sealed { // what was adopted has intents from before
-		o.oracle.sealed[pattern] = o.oracle.intents(pattern)
+		o.oracle.seal(pattern)
 	}
 	if err := o.operator.r.RenewWitness(o.ctx); err != nil {
 		return err
@@ -130,6 +130,6 @@ func (o operation) recovered() error {
 		}
 	}
 	o.struck["recovered"]++
-	delete(o.oracle.sealed, "%") // a drill on top of that pause is over with it
+	o.oracle.unseal("%") // a drill on top of that pause is over with it
 	return nil
 }

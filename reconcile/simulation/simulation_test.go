@@ -299,7 +299,7 @@ func (t *tally) log(tt *testing.T) {
 	for _, f := range slices.Sorted(maps.Keys(t.struck)) {
 		fmt.Fprintf(&b, "  %-24s %9d\n", f, t.struck[f])
 	}
-	for _, p := range crashpoint.JobPoints() {
+	for _, p := range crashpoint.Points() {
 		fmt.Fprintf(&b, "  at %-21s %9d\n", p, t.points[p])
 	}
 	for _, r := range slices.Sorted(maps.Keys(t.reasons)) {
@@ -329,7 +329,7 @@ func (t *tally) judge(tt *testing.T, n int) {
 			tt.Errorf("%s happened %d times, and should %d times", f, t.struck[f], floor)
 		}
 	}
-	for _, p := range crashpoint.JobPoints() {
+	for _, p := range crashpoint.Points() {
 		if floor := int64(n / worldsForPoint); t.points[p] < floor {
 			tt.Errorf("the point %s was passed %d times, and should be %d times", p, t.points[p], floor)
 		}

@@ -52,6 +52,8 @@ type world struct {
 	parked     chan *process
 	fake       *fake.Provider
 	other      *fake.Provider
+	rate       reconcile.Rate // of calls
+	segment    int            // bytes of a text that one call takes
 	ends       []jobEnd
 	coming     []coming       // requests on their way
 	missing    map[string]int // by file: how often in a row it was denied
@@ -89,6 +91,10 @@ func newWorld(p plan, dir string, keys *keyring.Ring, template []byte) (*world, 
 	w.oracle = newOracle(w)
 	w.source = newSender(w)
 	w.fake, w.other = w.newProcessor("main"), w.newProcessor("other")
+	if w.calls() {
+		w.rate = reconcile.Rate{Calls: int64(20 + w.rng.IntN(100)), AtOnce: 1 + w.rng.IntN(6)}
+		w.segment = []int{10, 16, 100}[w.rng.IntN(3)]
+	}
 	if err := os.WriteFile(w.ledgerPath(), template, 0o600); err != nil {
 		return nil, err
 	}
@@ -99,9 +105,13 @@ func newWorld(p plan, dir string, keys *keyring.Ring, template []byte) (*world, 
 	return w, w.openLedger()
 }
 
+func accountNamed(name string) batch.Account {
+	return batch.Account{Processor: "fake", Name: name, Host: "fake.test", Region: "test", Fingerprint: "fp-" + name}
+}
+
 func (w *world) newProcessor(name string) *fake.Provider {
 	return fake.New(fake.Options{
-		Account:    batch.Account{Processor: "fake", Name: name, Host: "fake.test", Region: "test", Fingerprint: "fp-" + name},
+		Account:    accountNamed(name),
 		Settlement: w.Settles, Handover: handoverOf(w.Settles), Page: 7, Now: func() time.Time { return w.now }, Script: w.oracle.script,
 		Hide: func(j fake.JobBook) bool { return !w.shownUntil.IsZero() && j.Created.After(w.shownUntil) },
 	})
@@ -109,13 +119,16 @@ func (w *world) newProcessor(name string) *fake.Provider {
 
 // handoverOf is how the processors of a kind take their bodies.
 func handoverOf(s batch.Settlement) batch.Handover {
-	if s == batch.SettleByResults || s == batch.SettleByKey {
+	if s != batch.SettleByListing {
 		return batch.HandoverInline
 	}
 	return batch.HandoverFile
 }
 
 func (w *world) accountsFor(p *process) []batch.Provider {
+	if w.calls() {
+		return nil
+	}
 	return []batch.Provider{&client{Provider: w.other, p: p, other: true}, &client{Provider: w.fake, p: p}}
 }
 
@@ -355,6 +368,9 @@ func (w *world) settle() error {
 }
 
 // passes are those that bring reports on.
-func passes() []reconcile.PassName {
+func (w *world) passes() []reconcile.PassName {
+	if w.calls() {
+		return []reconcile.PassName{reconcile.PassCollect, reconcile.PassResolve, reconcile.PassSubmit, reconcile.PassCall, reconcile.PassCall, reconcile.PassConsume, reconcile.PassApply}
+	}
 	return []reconcile.PassName{reconcile.PassCollect, reconcile.PassResolve, reconcile.PassSubmit, reconcile.PassPoll, reconcile.PassConsume, reconcile.PassApply}
 }

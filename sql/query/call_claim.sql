@@ -1,6 +1,8 @@
--- Claims calls: until $1 nobody else makes them. The guard stands here again.
--- The IN tells SQLite to begin with the few.
+-- Claims the calls of a job that are due: until $1 nobody else makes them. They
+-- are compared by all three columns, for which PostgreSQL looks each up: a job
+-- that is named outside invites it, while it has no statistics yet, to read all
+-- of the job. The guard stands here again.
 UPDATE calls SET state = 'claimed', attempts = attempts + 1, next_call_us = $1
-FROM claiming k
-WHERE calls.job_id = $2 AND calls.work_id = k.work_id AND calls.segment = k.segment AND calls.state <> 'done'
-  AND calls.work_id IN (SELECT work_id FROM claiming)
+WHERE state <> 'done' AND (job_id, work_id, segment) IN (
+  SELECT job_id, work_id, segment FROM calls WHERE job_id = $2 AND state <> 'done' AND (+next_call_us <= $3 OR +next_call_us > $4)
+  ORDER BY next_call_us, line, segment LIMIT $5)

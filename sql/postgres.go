@@ -78,7 +78,7 @@ func splitHosts(address string) (rest *url.URL, hosts []*url.URL, err error) {
 	at := strings.LastIndex(text[:end], "@") + 1
 	rest, err = url.Parse(scheme + "://" + text[:at] + text[end:])
 	// A password with a /, ? or # in it ends the host early, and its rest stands behind.
-	if err != nil || !isText(rest) || strings.Contains(rest.Path, "@") || at == 0 && end > 0 && strings.Contains(text[end:], "@") {
+	if err != nil || !isText(rest) || strings.Contains(text[end:], "@") {
 		return nil, nil, refused
 	}
 	if at == end {

@@ -96,6 +96,24 @@ func TestF36_ShorterReadingThanBeforeIsNotJudged(t *testing.T) {
 	}
 }
 
+// A member that left for the job in which it was sent again says nothing of the
+// results of the others: what is missing of these is waited for.
+func TestF36_MemberThatWasSentAgainIsNotJudged(t *testing.T) {
+	eachResults(t, func(x *resultTest) {
+		j, works := x.prepare(3)
+		x.counts = batch.Counts{Total: 3, Completed: 3}
+		x.end(j, j.answers(works[:1]), nil)
+		whole := x.provider.body["output-"+j.id]
+		x.exec("UPDATE items SET outcome = 'not_run', code = 'sent_again', decided_us = 1 WHERE line = 3")
+		x.exec("UPDATE works SET stage = 'pending' WHERE work_id = $1", works[2])
+		x.consume(onePutOff)
+		x.provider.body["output-"+j.id] = whole + strings.Join(j.answers(works[1:]), "\n") + "\n"
+		x.Clock.Advance(x.r.Settings.FilesGrace / 4)
+		x.consume(oneDone)
+		x.items(j, "succeeded", "succeeded", "not_run sent_again")
+	})
+}
+
 // What is judged is never taken back, and what is lost is not waited for.
 func TestF36_NoSecondLook(t *testing.T) {
 	for name, prepare := range map[string]func(x *resultTest){

@@ -69,7 +69,7 @@ func parsePostgres(address string) (location, error) {
 // splitHosts parses the address and takes its hosts out. Nothing of one that
 // cannot be parsed is shown, since a password may stand anywhere in it.
 func splitHosts(address string) (rest *url.URL, hosts []*url.URL, err error) {
-	refused := errors.New("database: the postgres:// address cannot be parsed; write special characters of user and password as %XX")
+	refused := errors.New("database: the postgres:// address cannot be parsed; write special characters of user, password and settings as %XX, such as %40 for @")
 	scheme, text, _ := strings.Cut(address, "://")
 	end := strings.IndexAny(text, "/?#")
 	if end < 0 {
@@ -78,7 +78,7 @@ func splitHosts(address string) (rest *url.URL, hosts []*url.URL, err error) {
 	at := strings.LastIndex(text[:end], "@") + 1
 	rest, err = url.Parse(scheme + "://" + text[:at] + text[end:])
 	// A password with a /, ? or # in it ends the host early, and its rest stands behind.
-	if err != nil || !isText(rest) || strings.Contains(rest.Path, "@") || at == 0 && end > 0 && strings.Contains(text[end:], "@") {
+	if err != nil || !isText(rest) || strings.Contains(text[end:], "@") {
 		return nil, nil, refused
 	}
 	if at == end {

@@ -61,6 +61,8 @@ func TestPostgresAddressesThatAreRefused(t *testing.T) {
 		"postgres://u:MARKER@h:x/db":                                   "cannot be parsed",
 		"postgres://u:MARKER/1@h/db":                                   "cannot be parsed",
 		"postgres://u:12/MARKER@h/db":                                  "cannot be parsed",
+		"postgres://u:12@MARKER#3@h/db":                                "write special characters",
+		"postgres://u:12@MARKER?3@h/db":                                "write special characters",
 		"postgres://u:MARKER@h1,h2:x/db":                               "cannot be parsed",
 		"postgres://u:MARKER@h1,,h2/db":                                "cannot be parsed",
 		"postgres://u:MARKER@h/db?binary_parameters=no":                "take it out",

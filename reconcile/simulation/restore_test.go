@@ -34,7 +34,10 @@ func (o operation) restore() error {
 	o.world.copied = false
 	o.oracle.wentBackTo()
 	err = o.operator.r.VerifyWitness(o.ctx, o.operator.clock())
-	sent := slices.ContainsFunc(o.oracle.jobs, func(j *jobBook) bool { return j.made.After(o.oracle.copied) && !j.stale })
+	// A copy that has the body of a submission looks for its job, whenever that was made.
+	sent := slices.ContainsFunc(o.oracle.jobs, func(j *jobBook) bool {
+		return j.made.After(o.oracle.copied) && !j.stale && o.oracle.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1 AND body_mac IS NOT NULL", j.submission) == 0
+	})
 	switch {
 	case errors.Is(err, reconcile.ErrRewound):
 		return o.recover()

@@ -9,13 +9,14 @@ import (
 
 // callBooks are what the oracle knows about calls.
 type callBooks struct {
-	returned map[string]map[fault]bool // by work: what its calls were answered with; "" is a good answer
-	claims   map[callID]claim          // those that stand in the ledger
-	lost     map[lostClaim]bool        // those that somebody else ended: their calls may come late
-	begun    []time.Time               // when calls were claimed, since the clocks last jumped
-	jump     time.Duration             // of the clocks, at the last look
-	held     time.Time                 // the processor wants no call before, and the ledger knows it
-	attempts map[string]int            // by sealed policy pattern: calls that were, or may have been, made
+	returned map[string]map[fault]bool  // by work: what its calls were answered with; "" is a good answer
+	jobs     map[string]map[string]bool // by work: the submissions under which it was called
+	claims   map[callID]claim           // those that stand in the ledger
+	lost     map[lostClaim]bool         // those that somebody else ended: their calls may come late
+	begun    []time.Time                // when calls were claimed, since the clocks last jumped
+	jump     time.Duration              // of the clocks, at the last look
+	held     time.Time                  // the processor wants no call before, and the ledger knows it
+	attempts map[string]int             // by sealed policy pattern: calls that were, or may have been, made
 }
 
 type callID struct {
@@ -60,7 +61,7 @@ func (r refusal) until() time.Time {
 }
 
 func newCallBooks() callBooks {
-	return callBooks{returned: map[string]map[fault]bool{}, claims: map[callID]claim{}, lost: map[lostClaim]bool{}, attempts: map[string]int{}}
+	return callBooks{returned: map[string]map[fault]bool{}, jobs: map[string]map[string]bool{}, claims: map[callID]claim{}, lost: map[lostClaim]bool{}, attempts: map[string]int{}}
 }
 
 // forget forgets what an older copy of the ledger need not know.
@@ -78,6 +79,10 @@ func (b *callBooks) returns(work string, kind fault) {
 // called judges a call that reaches the processor.
 func (o *oracle) called(p *process, customID, text string) {
 	work, submission := workOf(customID), customID[len(workOf(customID))+1:]
+	if o.calls.jobs[work] == nil {
+		o.calls.jobs[work] = map[string]bool{}
+	}
+	o.calls.jobs[work][submission] = true
 	segment := 0
 	for whole := range o.texts[work] {
 		segment = max(segment, 1+slices.Index(o.w.segmentsOf(whole), text))

@@ -95,6 +95,7 @@ func (c *caller) answer(call fake.Call) (batch.Result, error) {
 		case w.strikes(callHeldBack, call.CustomID):
 			return no(batch.RateLimited, 429, time.Duration(1+w.rng.IntN(60))*quantum)
 		case w.strikes(callRefused, call.CustomID):
+			w.oracle.calls.returns(work, callRefused)
 			return no(batch.Rejected, 400, 0)
 		case w.strikes(callDenied, call.CustomID):
 			return no(batch.Denied, 401, 0)

@@ -48,11 +48,11 @@ func (o *oracle) judgeReason(report string, now recordBook) {
 	case reconcile.Refused:
 		o.want(report, why, said[itemRefused] > 0)
 	case reconcile.RejectedByProvider:
-		o.want(report, why, o.inRefusedJob(work))
+		o.want(report, why, o.inRefusedJob(work) || said[callRefused] > 0)
 	case reconcile.Truncated:
 		o.want(report, why, said[itemTruncated] > 0 && tries >= attempts)
 	case reconcile.InvalidOutput:
-		o.want(report, why, said[itemInvalid]+said[itemCrossed] > 0 && tries >= attempts)
+		o.want(report, why, said[itemInvalid]+said[itemCrossed]+said[callCrossed] > 0 && tries >= attempts)
 	case reconcile.AttemptsUsedUp:
 		o.want(report, why, tries >= attempts)
 	default:
@@ -72,7 +72,10 @@ func (o *oracle) want(report string, why reconcile.Reason, so bool) {
 
 // tries is how many jobs had a work, and what was returned of it.
 func (o *oracle) tries(work string) (n int, said map[fault]int) {
-	said = map[fault]int{}
+	n, said = len(o.calls.jobs[work]), map[fault]int{}
+	for kind := range o.calls.returned[work] {
+		said[kind]++
+	}
 	for _, j := range o.jobs {
 		if !slices.Contains(j.works, work) {
 			continue

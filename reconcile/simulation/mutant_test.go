@@ -97,6 +97,18 @@ var mutants = []mutant{
 		err = r.Witness.Renew(ctx)
 	}
 	switch {`}},
+	{"a call without a committed claim", "sql/call.go", []string{
+		`	if err != nil {
+		return reconcile.CallGrant{}, err
+	}
+	return grant, nil`, `	return grant, nil`}},
+	{"a pause that a claim does not heed", "sql/call.go", []string{
+		`		if errors.Is(err, reconcile.ErrPaused) || errors.Is(err, reconcile.ErrNotApproved) {`, `		if errors.Is(err, reconcile.ErrPaused) {
+			err = nil
+		}
+		if errors.Is(err, reconcile.ErrNotApproved) {`}},
+	{"a processor's wish to be left alone is forgotten", "reconcile/call_rate.go", []string{
+		`		return b, 0, b.NotBefore`, `		b.NotBefore = now`}},
 	{"a pause that an intent does not heed", "sql/submit.go", []string{
 		`"policy:"+key.ID); err != nil {`, `"policy:"+key.ID); err != nil && !errors.Is(err, reconcile.ErrPaused) {`}},
 }

@@ -118,6 +118,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // lane is one account's turn in a run.
 type lane struct {
 	r       *Reconciler
@@ -130,6 +137,9 @@ type lane struct {
 
 	shut  bool      // no call to this account is begun any more in this turn
 	floor time.Time // the account may not be called before; zero for none
+	// How long behind the floor a job is looked at that had no call, so that these
+	// keep their order, and one that had: so jobs share an account by turns.
+	place, end time.Duration
 }
 
 // turn makes the calls of the account that are due. next is when there is more
@@ -143,7 +153,11 @@ func (l *lane) turn(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
+	l.place, l.end = 0, time.Duration(len(jobs)-1)*time.Microsecond
 	for i := range jobs {
+		if l.r.Uptime() >= l.until && i > 0 { // as they are, they come before those that had their turn
+			return earlier(next, now), nil
+		}
 		again, err := l.job(ctx, &jobs[i])
 		switch {
 		case stops(ctx, err):
@@ -190,7 +204,12 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 	if now, err = l.r.Now(ctx); err != nil {
 		return next, err
 	}
-	left, err := l.r.Store.SettleCalls(ctx, now, l.floor, job.ID)
+	place := l.end
+	if !c.served {
+		place = l.place
+		l.place += time.Microsecond
+	}
+	left, err := l.r.Store.SettleCalls(ctx, now, later(l.floor, now).Add(place), job.ID)
 	if err != nil {
 		return next, errors.Join(halt, err)
 	}

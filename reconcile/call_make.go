@@ -27,6 +27,7 @@ type calling struct {
 	halted  bool  // no further call of this job is begun in this turn
 	why     error // the first reason
 	waiting bool  // nothing was due at the last look
+	served  bool  // calls of this job were claimed in this turn
 }
 
 // callMade is what one call came to.
@@ -100,6 +101,7 @@ func (c *calling) begin(ctx context.Context) error {
 		}
 		return nil
 	}
+	c.served = true
 	// The calls are claimed and nothing is sent. If the process dies here, they are
 	// due again when the claim ends.
 	c.r.step(crashpoint.CallClaimed)

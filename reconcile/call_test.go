@@ -339,6 +339,47 @@ func TestRateIsSharedByProcesses(t *testing.T) {
 	})
 }
 
+func TestRateIsSharedByProcessesAtOnce(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.sent(25)
+		var group sync.WaitGroup
+		for range 2 {
+			r := b.process() // not under the lease, which would keep the other away
+			r.Rates = map[string]reconcile.Rate{"main": {Calls: 10, Interval: time.Hour, AtOnce: 4}}
+			r.Wait = func(context.Context, time.Duration) error { return context.Canceled }
+			group.Go(func() {
+				if _, err := r.Call(t.Context(), b.Clock.Now()); err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if n, most := b.caller.Total(); n != 10 || most > 4 {
+			t.Errorf("%d calls, %d at once", n, most)
+		}
+	})
+}
+
+// A job that came first, or has the lower id, does not keep the others waiting
+// until it has all its answers.
+func TestJobsOfOneAccountTakeTurns(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.r.Settings.JobItems = 5
+		b.reports(15)
+		b.collect()
+		b.wantTally("submit", b.submit(), reconcile.Tally{Seen: 3, Moved: 3})
+		b.r.Rates = map[string]reconcile.Rate{"main": {Calls: 2, Interval: time.Minute, AtOnce: 1}}
+		for round := range 2 {
+			for range 3 {
+				b.call()
+				b.Clock.Advance(2 * time.Minute)
+			}
+			n := fmt.Sprint(2 * (round + 1))
+			b.want("answers by job", "SELECT CAST(COUNT(*) AS TEXT) FROM calls WHERE state = 'done' GROUP BY job_id", n, n, n)
+		}
+	})
+}
+
 func TestRateIsWaitedForWithinARun(t *testing.T) {
 	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
 		b.sent(20)

@@ -120,6 +120,18 @@ var mutants = []mutant{
 	// Without it`}},
 	{"a report that is due at once", "sql/query/overdue_find.sql", []string{
 		`w.due_us <= $1 AND`, `w.due_us - 172800000000 <= $1 AND`}},
+	{"a call without a committed claim", "sql/call.go", []string{
+		`	if err != nil {
+		return reconcile.CallGrant{}, err
+	}
+	return grant, nil`, `	return grant, nil`}},
+	{"a pause that a claim does not heed", "sql/call.go", []string{
+		`		if errors.Is(err, reconcile.ErrPaused) || errors.Is(err, reconcile.ErrNotApproved) {`, `		if errors.Is(err, reconcile.ErrPaused) {
+			err = nil
+		}
+		if errors.Is(err, reconcile.ErrNotApproved) {`}},
+	{"a processor's wish to be left alone is forgotten", "reconcile/call_rate.go", []string{
+		`		return b, 0, b.NotBefore`, `		b.NotBefore = now`}},
 	{"a pause that an intent does not heed", "sql/submit.go", []string{
 		`"policy:"+key.ID); err != nil {`, `"policy:"+key.ID); err != nil && !errors.Is(err, reconcile.ErrPaused) {`}},
 }

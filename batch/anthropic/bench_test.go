@@ -6,47 +6,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"rollcall/batch"
+	"rollcall/batch/batchtest"
 )
 
 const benchItems = 50_000
 
-// peak watches how much memory is in use while a transfer runs.
-type peak struct {
-	mu    sync.Mutex
-	base  uint64
-	above uint64
-}
-
-// begin takes what is in use now for nothing.
-func (p *peak) begin() {
-	runtime.GC()
-	p.base = inUse()
-}
-
-func inUse() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// look is called by those who move the bytes, now and then.
-func (p *peak) look() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := inUse(); now > p.base {
-		p.above = max(p.above, now-p.base)
-	}
-}
-
 // BenchmarkCreate sends a body of 50,000 requests that are rendered as they go.
 func BenchmarkCreate(b *testing.B) {
-	watch := &peak{}
+	watch := &batchtest.Peak{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n, err := io.Copy(io.Discard, r.Body); err != nil || n != r.ContentLength {
 			b.Errorf("%d bytes of %d, %v", n, r.ContentLength, err)
@@ -63,7 +34,7 @@ func BenchmarkCreate(b *testing.B) {
 	size := int64(len(line)) * benchItems
 	b.SetBytes(size)
 	b.ReportAllocs()
-	watch.begin()
+	watch.Begin()
 	for b.Loop() {
 		_, err := c.Create(b.Context(), batch.Creation{Body: &batch.Input{Size: size, Write: func(w io.Writer) error {
 			buf := bufio.NewWriterSize(w, 64<<10)
@@ -77,7 +48,7 @@ func BenchmarkCreate(b *testing.B) {
 					return err
 				}
 				if i%5000 == 0 {
-					watch.look()
+					watch.Look()
 				}
 			}
 			return buf.Flush()
@@ -86,12 +57,12 @@ func BenchmarkCreate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(watch.above)/(1<<20), "peak-MiB")
+	watch.Report(b)
 }
 
 // BenchmarkDownload reads 50,000 results.
 func BenchmarkDownload(b *testing.B) {
-	watch := &peak{}
+	watch := &batchtest.Peak{}
 	row := message(`"id":"msg_1","content":[{"type":"thinking","thinking":"` + strings.Repeat("x", 300) + `"},{"type":"text","text":"{\"label\":\"ok\",\"evidence\":[]}"}],` +
 		`"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,"usage":{"input_tokens":210,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":14,"service_tier":"batch"}`)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +74,7 @@ func BenchmarkDownload(b *testing.B) {
 	c := newClient(b, web.URL)
 	b.SetBytes(int64(len(row)+1) * benchItems)
 	b.ReportAllocs()
-	watch.begin()
+	watch.Begin()
 	for b.Loop() {
 		body, _, err := c.Download(b.Context(), "msgbatch_1")
 		if err != nil {
@@ -116,14 +87,14 @@ func BenchmarkDownload(b *testing.B) {
 				b.Fatal(lines.Text())
 			}
 			if n++; n%5000 == 0 {
-				watch.look()
+				watch.Look()
 			}
 		}
 		if err := body.Close(); lines.Err() != nil || err != nil || n != benchItems {
 			b.Fatal(n, lines.Err(), err)
 		}
 	}
-	b.ReportMetric(float64(watch.above)/(1<<20), "peak-MiB")
+	watch.Report(b)
 }
 
 // TestMemory: neither a body nor a list of results is ever held whole.

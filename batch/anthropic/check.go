@@ -8,6 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
+	"rollcall/batch/loose"
 )
 
 // canary is the made-up text that Check asks about, and canaryID stands for the
@@ -29,13 +31,13 @@ const (
 // in Code, about how the model answered.
 func (c *Client) Check(ctx context.Context, cl *batch.Classifier) error {
 	const op = "check"
-	f, err := c.frameOf(cl)
+	params, err := c.params(cl)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
-	body := bytes.NewReader(f.appendParams(nil, canaryID, batch.NewText(canary)))
+	body := bytes.NewReader(line.NewFrame(params).Append(nil, canaryID, batch.NewText(canary)))
 	resp, err := c.wire.Do(c.request(ctx, http.MethodPost, "/v1/messages", body), maxAnswer)
 	if err != nil {
 		return &batch.Error{Op: op, Kind: readFault(err), Cause: err}
@@ -48,7 +50,7 @@ func (c *Client) Check(ctx context.Context, cl *batch.Classifier) error {
 	case a.err != nil:
 		return a.error(op, readFault(a.err), a.err)
 	}
-	var m obj[wireMessage]
+	var m loose.Obj[wireMessage]
 	if json.Unmarshal(a.body, &m) != nil {
 		return a.error(op, batch.BadAnswer, errShape)
 	}

@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		if err := r.Check(t.Context(), question()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if b := r.books(); len(b.Jobs) != 0 || b.Requests["message"] != 1 || b.Requests["create"] != 0 {
+		if b := r.Books(); len(b.Jobs) != 0 || b.Requests["message"] != 1 || b.Requests["create"] != 0 {
 			t.Errorf("%s: %+v", name, b)
 		}
 		for fault, want := range map[string]struct {
@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 			"empty_object:op=message":            {batch.BadAnswer, "bad_shape"},
 			"bad_gateway:op=message":             {batch.Temporary, ""},
 		} {
-			r.faults(fault)
+			r.Faults(fault)
 			err := r.Check(t.Context(), question())
 			var e *batch.Error
 			if !errors.As(err, &e) || e.Kind != want.kind || e.Code != want.code {
@@ -61,7 +61,7 @@ func TestCheckWantsTheToken(t *testing.T) {
 		if err := r.Check(t.Context(), cl); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		r.faults("off_schema:times=1")
+		r.Faults("off_schema:times=1")
 		var e *batch.Error
 		if err := r.Check(t.Context(), cl); !errors.As(err, &e) || e.Kind != batch.BadAnswer || e.Code != batch.CodeCrossed {
 			t.Errorf("%s: %v", name, err)

@@ -19,12 +19,10 @@ const (
 	// classifier must not state one.
 	CodeTemperature = "temperature_not_supported"
 
-	codeInvalidID         = "invalid_id"
-	codeInvalidCustomID   = "invalid_custom_id"
-	codeInvalidClassifier = "invalid_classifier"
-	codeNoFiles           = "no_files"
-	codeNoBody            = "body_missing"
-	codeStillThere        = "still_there"
+	codeInvalidID  = "invalid_id"
+	codeNoFiles    = "no_files"
+	codeNoBody     = "body_missing"
+	codeStillThere = "still_there"
 )
 
 var (

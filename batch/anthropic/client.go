@@ -12,18 +12,14 @@ package anthropic
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
 	"rollcall/batch/transport"
 )
 
@@ -32,8 +28,8 @@ type Client struct {
 	cfg   Config
 	base  *url.URL
 	wire  *transport.Client
-	slow  *transport.Client     // for creates, whose answer takes longer
-	frame atomic.Pointer[frame] // of the classifier last rendered
+	slow  *transport.Client // for creates, whose answer takes longer
+	lines line.Frames
 }
 
 var (
@@ -66,15 +62,11 @@ func (c *Client) Account() batch.Account {
 // fingerprint stays when the key of a configured workspace is rotated: jobs
 // belong to the workspace. Without one the key is all that tells accounts apart.
 func (c *Client) fingerprint() string {
-	mac := hmac.New(sha256.New, c.cfg.FingerprintKey)
 	kind, id := "workspace", c.cfg.Workspace
 	if id == "" {
 		kind, id = "key", c.cfg.APIKey()
 	}
-	// None of the parts can hold a zero byte.
-	io.WriteString(mac, strings.Join([]string{"anthropic", c.base.Host, kind, id}, "\x00"))
-	sum := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil))
-	return strings.ToLower(sum[:26])
+	return batch.Fingerprint(c.cfg.FingerprintKey, "anthropic", c.base.Host, kind, id)
 }
 
 // Capabilities are the documented ones. "256 MB" is read as the smaller meaning
@@ -187,24 +179,13 @@ func (c *Client) read(resp *http.Response) *answer {
 func (c *Client) meta(resp *http.Response) *answer {
 	a := &answer{
 		status:     resp.StatusCode,
-		retryAfter: transport.RetryAfter(resp.Header, c.now(resp.Header)),
+		retryAfter: transport.RetryAfter(resp.Header, c.cfg.Now),
 		requestID:  batch.SafeCode(resp.Header.Get("Request-Id")),
 	}
 	if got := resp.Header.Get("Anthropic-Workspace-Id"); c.cfg.Workspace != "" && got != "" && got != c.cfg.Workspace {
 		a.err = errWorkspace
 	}
 	return a
-}
-
-func (c *Client) now(h http.Header) time.Time {
-	if c.cfg.Now != nil {
-		return c.cfg.Now()
-	}
-	at, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return time.Unix(1<<40, 0) // far ahead: a date cannot be read against nothing
-	}
-	return at
 }
 
 // error is what a method returns about this answer. It keeps no prose.

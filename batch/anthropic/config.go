@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"rollcall/batch"
 	"rollcall/batch/transport"
 )
 
@@ -74,7 +75,6 @@ type Config struct {
 const (
 	defaultCallTimeout     = time.Minute
 	defaultTransferTimeout = 30 * time.Minute
-	minFingerprintKey      = 16
 	// createHeaderTimeout: a create of many requests is checked before it is
 	// answered, and an answer that is not waited for is one of unknown outcome.
 	createHeaderTimeout = 15 * time.Minute
@@ -142,8 +142,8 @@ func (cfg *Config) check() error {
 		return fmt.Errorf("anthropic: auth: want %s or %s", AuthKey, AuthBearer)
 	case cfg.Output != OutputSchema && cfg.Output != OutputTool:
 		return fmt.Errorf("anthropic: output: want %s or %s", OutputSchema, OutputTool)
-	case len(cfg.FingerprintKey) < minFingerprintKey:
-		return fmt.Errorf("anthropic: the fingerprint key is shorter than %d bytes", minFingerprintKey)
+	case len(cfg.FingerprintKey) < batch.MinFingerprintKey:
+		return fmt.Errorf("anthropic: the fingerprint key is shorter than %d bytes", batch.MinFingerprintKey)
 	}
 	return nil
 }

@@ -1,12 +1,11 @@
 package anthropic_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"rollcall/batch/anthropic"
 	"rollcall/batch/batchtest"
+	"rollcall/batch/sandbox/sandboxtest"
 )
 
 // The contract suite over the real client and the sandbox, in both forms of
@@ -19,11 +18,9 @@ func TestContractOverSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			batchtest.Run(t, func(t *testing.T) batchtest.Subject {
 				r := newRig(t, change)
-				gone := httptest.NewServer(http.NotFoundHandler())
-				gone.Close()
 				return batchtest.Subject{
-					Provider: r.Client, Server: r, Unreachable: newClient(t, gone.URL, change),
-					Secrets: []string{testKey, "Bearer", r.url + "/v1"},
+					Provider: r.Client, Server: r.Rig, Unreachable: newClient(t, sandboxtest.Gone(), change),
+					Secrets: []string{testKey, "Bearer", r.URL + "/v1"},
 				}
 			})
 		})

@@ -146,7 +146,7 @@ func TestCreateTakesTheDocumentedAnswer(t *testing.T) {
 func TestF17LostAnswerIsSettledByResults(t *testing.T) {
 	r := newRig(t)
 	for _, fault := range []string{"drop_after:times=1", "server_error:status=529,acted=true,op=create,times=1", "answer_cut:at=0.5,times=1"} {
-		r.faults(fault)
+		r.Faults(fault)
 		if _, err := r.Create(t.Context(), r.creation()); !unknown(err) {
 			t.Errorf("%s: %v", fault, err)
 		}
@@ -162,7 +162,7 @@ func TestF17LostAnswerIsSettledByResults(t *testing.T) {
 	if _, err := r.content(l.ID); batch.KindOf(err) != batch.NotFound {
 		t.Errorf("results before the end: %v", err)
 	}
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	raw, err := r.content(r.status(l.ID).Files[0].ID)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestF17LostAnswerIsSettledByResults(t *testing.T) {
 			t.Errorf("%s is not in the results", id)
 		}
 	}
-	if n := r.books().Requests["create"]; n != 3 {
+	if n := r.Books().Requests["create"]; n != 3 {
 		t.Errorf("%d creates", n)
 	}
 }

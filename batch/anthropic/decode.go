@@ -1,56 +1,72 @@
 package anthropic
 
 import (
-	"bytes"
-	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
+	"rollcall/batch/loose"
 )
 
 // wireLine is a line of the results.
 type wireLine struct {
-	CustomID str             `json:"custom_id"`
-	Result   obj[wireResult] `json:"result"`
+	CustomID loose.Str             `json:"custom_id"`
+	Result   loose.Obj[wireResult] `json:"result"`
 }
 
 type wireResult struct {
-	Type    str               `json:"type"`
-	Message obj[wireMessage]  `json:"message"`
-	Error   obj[wireEnvelope] `json:"error"` // an envelope: the class is at error.error.type
+	Type    loose.Str               `json:"type"`
+	Message loose.Obj[wireMessage]  `json:"message"`
+	Error   loose.Obj[wireEnvelope] `json:"error"` // an envelope: the class is at error.error.type
 }
 
 // wireMessage is a message, in a result or as the answer to a request.
 type wireMessage struct {
-	Type        str            `json:"type"`
-	Role        str            `json:"role"`
-	Model       str            `json:"model"`
-	Content     blocks         `json:"content"`
-	StopReason  str            `json:"stop_reason"`
-	StopDetails obj[wireStop]  `json:"stop_details"`
-	Usage       obj[wireUsage] `json:"usage"`
+	Type        loose.Str            `json:"type"`
+	Role        loose.Str            `json:"role"`
+	Model       loose.Str            `json:"model"`
+	Content     blocks               `json:"content"`
+	StopReason  loose.Str            `json:"stop_reason"`
+	StopDetails loose.Obj[wireStop]  `json:"stop_details"`
+	Usage       loose.Obj[wireUsage] `json:"usage"`
 }
 
 type wireStop struct {
-	Category str `json:"category"`
+	Category loose.Str `json:"category"`
 }
 
 type wireUsage struct {
-	Input      num `json:"input_tokens"`
-	CacheMade  num `json:"cache_creation_input_tokens"`
-	CacheRead  num `json:"cache_read_input_tokens"`
-	OutputUsed num `json:"output_tokens"`
+	Input      loose.Num `json:"input_tokens"`
+	CacheMade  loose.Num `json:"cache_creation_input_tokens"`
+	CacheRead  loose.Num `json:"cache_read_input_tokens"`
+	OutputUsed loose.Num `json:"output_tokens"`
 }
 
 // wireBlock is a block of content.
 type wireBlock struct {
-	Type  str  `json:"type"`
-	Text  str  `json:"text"`
-	Name  str  `json:"name"`
-	Input tree `json:"input"`
+	Type  loose.Str `json:"type"`
+	Text  loose.Str `json:"text"`
+	Name  loose.Str `json:"name"`
+	Input tree      `json:"input"`
+}
+
+// tree is an object as it came, without the space between its tokens.
+type tree struct{ v []byte }
+
+func (t *tree) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil || raw.Kind() != jsontext.KindBeginObject {
+		return err
+	}
+	c := raw.Clone()
+	if err := c.Compact(); err != nil {
+		return err
+	}
+	t.v = c
+	return nil
 }
 
 // blocks is the content of a message: its text, and the calls of tools. Thinking
@@ -67,38 +83,38 @@ func (b *blocks) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() != jsontext.KindBeginArray {
 		b.odd = true
 	}
-	return eachElement(dec, func(int) error {
-		var w obj[wireBlock]
+	return loose.EachElement(dec, func(int) error {
+		var w loose.Obj[wireBlock]
 		if err := json.UnmarshalDecode(dec, &w); err != nil {
 			return err
 		}
-		switch w.v.Type.v {
+		switch w.V.Type.V {
 		case "":
 			b.odd = true
 		case "text":
-			b.odd = b.odd || !w.v.Text.set
-			b.text = append(b.text, w.v.Text.v...)
+			b.odd = b.odd || !w.V.Text.Set
+			b.text = append(b.text, w.V.Text.V...)
 		case "tool_use":
-			b.calls, b.tool, b.input = b.calls+1, w.v.Name.v, w.v.Input.v
+			b.calls, b.tool, b.input = b.calls+1, w.V.Name.V, w.V.Input.v
 		}
 		return nil
 	})
 }
 
 // DecodeResult reads one line, in one parse.
-func (c *Client) DecodeResult(line []byte) batch.Result {
+func (c *Client) DecodeResult(raw []byte) batch.Result {
 	var w wireLine
-	if json.Unmarshal(line, &w) != nil {
-		return batch.Result{CustomID: recoverID(line), Outcome: batch.Unreadable}
+	if json.Unmarshal(raw, &w) != nil {
+		return batch.Result{CustomID: line.RecoverID(raw), Outcome: batch.Unreadable}
 	}
-	r := batch.Result{CustomID: w.CustomID.v}
-	switch kind := w.Result.v.Type.v; {
-	case r.CustomID == "", !w.Result.set:
+	r := batch.Result{CustomID: w.CustomID.V}
+	switch kind := w.Result.V.Type.V; {
+	case r.CustomID == "", !w.Result.Set:
 		r.Outcome = batch.Unreadable
 	case kind == "succeeded":
-		decodeMessage(&r, &w.Result.v.Message)
+		decodeMessage(&r, &w.Result.V.Message)
 	case kind == "errored":
-		decodeFault(&r, w.Result.v.Error.v.fault())
+		decodeFault(&r, w.Result.V.Error.V.fault())
 	case kind == "canceled":
 		r.Outcome = batch.Cancelled
 	case kind == "expired":
@@ -130,22 +146,22 @@ func decodeFault(r *batch.Result, f fault) {
 // decodeMessage asks why the model stopped before it looks at what it said: an
 // answer that was cut may still be good JSON, and one to a refused text may look
 // like any other.
-func decodeMessage(r *batch.Result, message *obj[wireMessage]) {
-	m := &message.v
+func decodeMessage(r *batch.Result, message *loose.Obj[wireMessage]) {
+	m := &message.V
 	r.Outcome = batch.BadShape
-	r.Model = batch.SafeName(m.Model.v)
-	r.InputTokens = plus(plus(plus(0, m.Usage.v.Input.v), m.Usage.v.CacheMade.v), m.Usage.v.CacheRead.v)
-	r.OutputTokens = plus(0, m.Usage.v.OutputUsed.v)
-	if m.Type.v != "message" || m.Role.v != "assistant" || m.Model.v == "" {
+	r.Model = batch.SafeName(m.Model.V)
+	r.InputTokens = plus(plus(plus(0, m.Usage.V.Input.V), m.Usage.V.CacheMade.V), m.Usage.V.CacheRead.V)
+	r.OutputTokens = plus(0, m.Usage.V.OutputUsed.V)
+	if m.Type.V != "message" || m.Role.V != "assistant" || m.Model.V == "" {
 		return
 	}
-	switch reason := m.StopReason.v; reason {
+	switch reason := m.StopReason.V; reason {
 	case "end_turn", "tool_use":
 		decodeContent(r, reason, &m.Content)
 	case "max_tokens", "model_context_window_exceeded":
 		r.Outcome, r.Code = batch.Truncated, reason
 	case "refusal":
-		r.Outcome, r.Code = batch.Refused, batch.SafeCode(m.StopDetails.v.Category.v)
+		r.Outcome, r.Code = batch.Refused, batch.SafeCode(m.StopDetails.V.Category.V)
 	default:
 		r.Code = batch.SafeCode(reason)
 	}
@@ -164,38 +180,4 @@ func decodeContent(r *batch.Result, reason string, b *blocks) {
 	default:
 		r.Code = reason
 	}
-}
-
-// recoverID finds the custom_id of a line that strict reading refused, so that
-// the item can be named as the one that failed. The line must still be one
-// whole JSON object with exactly one custom_id at the top: nothing is guessed.
-func recoverID(line []byte) string {
-	dec := jsontext.NewDecoder(bytes.NewReader(line), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != jsontext.KindBeginObject {
-		return ""
-	}
-	var id str
-	seen := 0
-	for dec.PeekKind() == jsontext.KindString {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return ""
-		}
-		if name.String() == "custom_id" {
-			seen++
-			err = id.UnmarshalJSONFrom(dec)
-		} else {
-			err = dec.SkipValue()
-		}
-		if err != nil {
-			return ""
-		}
-	}
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != jsontext.KindEndObject {
-		return ""
-	}
-	if _, err := dec.ReadToken(); err != io.EOF || seen != 1 || !validCustomID(id.v) {
-		return ""
-	}
-	return id.v
 }

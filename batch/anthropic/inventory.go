@@ -11,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
+	"rollcall/batch/loose"
 	"rollcall/batch/transport"
 )
 
@@ -25,10 +27,10 @@ const (
 
 // listing is a page of the list of batches.
 type listing struct {
-	Data    entries `json:"data"`
-	HasMore flag    `json:"has_more"`
-	FirstID str     `json:"first_id"`
-	LastID  str     `json:"last_id"`
+	Data    entries    `json:"data"`
+	HasMore loose.Flag `json:"has_more"`
+	FirstID loose.Str  `json:"first_id"`
+	LastID  loose.Str  `json:"last_id"`
 }
 
 // entries are the elements of a page. What cannot be read is an error and never
@@ -44,16 +46,16 @@ func (e *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	e.set = true
 	seen := map[string]bool{}
-	return eachElement(dec, func(i int) error {
-		var w obj[wireJob]
+	return loose.EachElement(dec, func(i int) error {
+		var w loose.Obj[wireJob]
 		if i == maxEntries {
 			return errShape
 		}
 		if err := json.UnmarshalDecode(dec, &w); err != nil {
 			return err
 		}
-		l, err := listedJob(&w.v)
-		if err != nil || !w.set || seen[l.ID] {
+		l, err := listedJob(&w.V)
+		if err != nil || !w.Set || seen[l.ID] {
 			return errShape
 		}
 		seen[l.ID] = true
@@ -66,28 +68,28 @@ func (e *entries) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // that a list tells about whose a job may be.
 func listedJob(w *wireJob) (batch.ListedJob, error) {
 	job, err := jobOf(w)
-	if err != nil || !w.Created.set || !w.Counts.set {
+	if err != nil || !w.Created.Set || !w.Counts.Set {
 		return batch.ListedJob{}, errShape
 	}
-	return batch.ListedJob{Job: job, Created: w.Created.t}, nil
+	return batch.ListedJob{Job: job, Created: w.Created.T}, nil
 }
 
 // next is the cursor behind a page, or "" at the end of the list.
 func (l *listing) next(after string) (string, error) {
 	n := len(l.Data.v)
 	switch {
-	case !l.Data.set, !l.HasMore.set, l.FirstID.odd, l.LastID.odd:
+	case !l.Data.set, !l.HasMore.Set, l.FirstID.Odd, l.LastID.Odd:
 		return "", errShape
-	case n == 0 && l.HasMore.v:
+	case n == 0 && l.HasMore.V:
 		return "", errList
 	case n == 0:
 		return "", nil
 	}
 	first, last := l.Data.v[0].ID, l.Data.v[n-1].ID
-	if l.FirstID.set && l.FirstID.v != first || l.LastID.set && l.LastID.v != last || last == after {
+	if l.FirstID.Set && l.FirstID.V != first || l.LastID.Set && l.LastID.V != last || last == after {
 		return "", errList
 	}
-	if !l.HasMore.v {
+	if !l.HasMore.V {
 		return "", nil
 	}
 	return last, nil
@@ -122,11 +124,11 @@ func (c *Client) ListJobs(ctx context.Context, after string) (batch.JobPage, err
 		return batch.JobPage{}, a.error(op, readFault(a.err), a.err)
 	}
 	var page listing
-	body := &tapped{r: resp.Body}
+	body := &loose.Tap{R: resp.Body}
 	err = json.UnmarshalRead(body, &page)
 	switch {
-	case body.err != nil:
-		return batch.JobPage{}, a.error(op, readFault(body.err), body.err)
+	case body.Err != nil:
+		return batch.JobPage{}, a.error(op, readFault(body.Err), body.Err)
 	case err != nil: // it may quote the answer
 		return batch.JobPage{}, a.error(op, batch.BadAnswer, errShape)
 	}
@@ -143,27 +145,4 @@ func (c *Client) ListFiles(context.Context, string) (batch.FilePage, error) {
 }
 
 // RequestID reads no more of the line than its custom_id, and keeps no more.
-func (c *Client) RequestID(line []byte) (customID string, ok bool) {
-	var w struct {
-		CustomID str `json:"custom_id"`
-	}
-	if json.Unmarshal(line, &w) != nil || !validCustomID(w.CustomID.v) {
-		return "", false
-	}
-	return w.CustomID.v, true
-}
-
-// tapped remembers why reading ended early: a decoder's error does not tell a
-// broken connection from broken JSON.
-type tapped struct {
-	r   io.Reader
-	err error
-}
-
-func (t *tapped) Read(p []byte) (int, error) {
-	n, err := t.r.Read(p)
-	if err != nil && err != io.EOF {
-		t.err = err
-	}
-	return n, err
-}
+func (c *Client) RequestID(request []byte) (customID string, ok bool) { return line.ReadID(request) }

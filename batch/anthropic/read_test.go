@@ -216,8 +216,8 @@ func TestIdsAreChecked(t *testing.T) {
 func TestF25DeleteOfAHiddenJob(t *testing.T) {
 	r := newRig(t)
 	job := r.create()
-	r.advance(2 * time.Minute)
-	r.faults("not_found:op=delete_batch,times=1")
+	r.Advance(2 * time.Minute)
+	r.Faults("not_found:op=delete_batch,times=1")
 	err := r.DeleteJob(t.Context(), job.ID)
 	var e *batch.Error
 	if !errors.As(err, &e) || e.Kind != batch.Temporary || e.Code != "still_there" {
@@ -226,7 +226,7 @@ func TestF25DeleteOfAHiddenJob(t *testing.T) {
 	if r.status(job.ID).ID != job.ID {
 		t.Error("the job is gone")
 	}
-	r.faults("not_found:op=delete_batch", "server_error:status=503,op=status")
+	r.Faults("not_found:op=delete_batch", "server_error:status=503,op=status")
 	if err := r.DeleteJob(t.Context(), job.ID); batch.KindOf(err) != batch.Temporary {
 		t.Errorf("%v", err)
 	}

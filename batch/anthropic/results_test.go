@@ -62,7 +62,7 @@ func TestItemOutcomes(t *testing.T) {
 				if strings.Contains(fault, ":") {
 					sep = ","
 				}
-				r.faults(fault + sep + "prefix=w2-")
+				r.Faults(fault + sep + "prefix=w2-")
 				results := r.results()
 				hit := of(results, items[1])
 				if len(hit) != 1 || hit[0].Outcome != want.outcome || hit[0].Code != want.code || (want.outcome == batch.Answered) != (len(hit[0].Content) > 0) {
@@ -82,7 +82,7 @@ func TestItemOutcomes(t *testing.T) {
 // Two calls of the tool are no answer: which of them would be the one?
 func TestTwoCallsAreNoAnswer(t *testing.T) {
 	r := newRig(t, newer)
-	r.faults("two_calls:prefix=w2-")
+	r.Faults("two_calls:prefix=w2-")
 	if got := of(r.results(), items[1]); len(got) != 1 || got[0].Outcome != batch.BadShape || got[0].Code != "tool_use" || got[0].Content != nil {
 		t.Errorf("%+v", got)
 	}
@@ -91,7 +91,7 @@ func TestTwoCallsAreNoAnswer(t *testing.T) {
 // Another model than was asked for is shown as what it says it is.
 func TestOtherModelIsShown(t *testing.T) {
 	r := newRig(t)
-	r.faults("other_model:prefix=w2-")
+	r.Faults("other_model:prefix=w2-")
 	if got := of(r.results(), items[1]); len(got) != 1 || got[0].Model != "another-model" {
 		t.Errorf("%+v", got)
 	}
@@ -111,7 +111,7 @@ func TestF31F35OddLines(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			r := newRig(t)
-			r.faults(fault)
+			r.Faults(fault)
 			got := map[string]int{}
 			for _, res := range r.results() {
 				got[res.CustomID]++
@@ -130,7 +130,7 @@ func TestF31F35OddLines(t *testing.T) {
 		})
 	}
 	r := newRig(t)
-	r.faults("unknown_custom_id:prefix=w2-")
+	r.Faults("unknown_custom_id:prefix=w2-")
 	results := r.results()
 	if len(results) != 4 || !slices.ContainsFunc(results, func(r batch.Result) bool { return strings.HasPrefix(r.CustomID, "stranger-") }) {
 		t.Errorf("%+v", results)
@@ -140,13 +140,13 @@ func TestF31F35OddLines(t *testing.T) {
 // F27: a batch that expired, or was cancelled, has the results of what was done.
 func TestF27PartOfABatch(t *testing.T) {
 	r := newRig(t)
-	r.faults("expire:share=0.67,times=1")
+	r.Faults("expire:share=0.67,times=1")
 	expires := r.create()
-	r.faults("cancel_midway:share=0.67,times=1")
+	r.Faults("cancel_midway:share=0.67,times=1")
 	cancelled := r.create()
-	r.faults("all_failed:status=500,times=1")
+	r.Faults("all_failed:status=500,times=1")
 	failed := r.create()
-	r.advance(24 * time.Hour)
+	r.Advance(24 * time.Hour)
 	for id, want := range map[string]map[batch.Outcome]int{
 		expires.ID:   {batch.Answered: 2, batch.Expired: 1},
 		cancelled.ID: {batch.Answered: 2, batch.Cancelled: 1},
@@ -173,11 +173,11 @@ func TestF27PartOfABatch(t *testing.T) {
 func TestF37ArchivedResults(t *testing.T) {
 	r := newRig(t)
 	job := r.create()
-	r.advance(r.Capabilities().ResultsFor - time.Second)
+	r.Advance(r.Capabilities().ResultsFor - time.Second)
 	if _, err := r.content(job.ID); err != nil {
 		t.Errorf("a second before: %v", err)
 	}
-	r.advance(time.Second)
+	r.Advance(time.Second)
 	_, err := r.content(job.ID)
 	if batch.KindOf(err) != batch.NotFound {
 		t.Errorf("%v", err)
@@ -192,19 +192,19 @@ func TestF37ArchivedResults(t *testing.T) {
 func TestF29TornResults(t *testing.T) {
 	r := newRig(t)
 	job := r.create()
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	whole, err := r.content(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, at := range []string{"0", "0.1", "0.5", "0.99"} {
-		r.faults("content_cut:times=1,at=" + at)
+		r.Faults("content_cut:times=1,at=" + at)
 		part, err := r.content(job.ID)
 		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.HasPrefix(whole, part) {
 			t.Errorf("cut at %s: %d bytes, %v", at, len(part), err)
 		}
 	}
-	r.faults("content_cut:times=1,at=0.5,clean=true")
+	r.Faults("content_cut:times=1,at=0.5,clean=true")
 	part, err := r.content(job.ID)
 	if err != nil || len(part) >= len(whole) {
 		t.Errorf("a clean cut: %d of %d bytes, %v", len(part), len(whole), err)

@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"rollcall/batch"
 	"rollcall/batch/anthropic"
 	"rollcall/batch/batchtest"
-	"rollcall/batch/sandbox"
+	"rollcall/batch/sandbox/sandboxtest"
 )
 
 const (
@@ -22,39 +19,21 @@ const (
 	marker  = "MARKER-a91c"
 )
 
-// start is the instant at which every sandbox of these tests begins. Its real
-// clock stands still; only advance moves it.
-var start = time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
+var start = sandboxtest.Start
 
 // rig is a real client over a sandbox, over a real socket.
 type rig struct {
-	*testing.T
+	*sandboxtest.Rig
 	*anthropic.Client
-	box     *sandbox.Server
-	other   *httptest.Server // the host that Redirect points at
-	strayed atomic.Int64
-	url     string
 }
 
 func newRig(t *testing.T, change ...func(*anthropic.Config)) *rig {
 	t.Helper()
-	box, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Seed: 7, Now: func() time.Time { return start }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{T: t, box: box}
-	r.other = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.strayed.Add(1) }))
-	web := httptest.NewServer(box)
-	r.url = web.URL
-	t.Cleanup(func() {
-		if err := box.Close(); err != nil { // ends what is delayed
-			t.Error(err)
-		}
-		web.Close()
-		r.other.Close()
-	})
-	r.Client = newClient(t, web.URL, change...)
-	return r
+	box := sandboxtest.New(t, "", nil)
+	// A body that is refused makes no batch, a filter's verdict is a refusal, and
+	// nothing is passed on.
+	box.Lacks = []batchtest.Ending{batchtest.BodyRefused, batchtest.OneBlocked, batchtest.OneOtherVendor}
+	return &rig{box, newClient(t, box.URL, change...)}
 }
 
 func config(url string, change ...func(*anthropic.Config)) anthropic.Config {
@@ -81,38 +60,6 @@ func newClient(t testing.TB, url string, change ...func(*anthropic.Config)) *ant
 // The other form of each choice.
 func newer(c *anthropic.Config) {
 	c.Auth, c.Version, c.Output = anthropic.AuthBearer, anthropic.VersionWithoutSampling, anthropic.OutputTool
-}
-
-// faults replaces the sandbox's faults.
-func (r *rig) faults(texts ...string) {
-	r.Helper()
-	var all []sandbox.Fault
-	for _, text := range texts {
-		f, err := sandbox.ParseFault(text)
-		if err != nil {
-			r.Fatal(err)
-		}
-		all = append(all, f)
-	}
-	if err := r.box.SetFaults(all...); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) advance(d time.Duration) {
-	r.Helper()
-	if err := r.box.Advance(d); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) books() sandbox.Books {
-	r.Helper()
-	b, err := r.box.Books()
-	if err != nil {
-		r.Fatal(err)
-	}
-	return b
 }
 
 // question is a classifier that both versions of the API take.
@@ -176,7 +123,7 @@ func (r *rig) content(fileID string) ([]byte, error) {
 func (r *rig) results() []batch.Result {
 	r.Helper()
 	job := r.create()
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	job = r.status(job.ID)
 	if job.Phase != batch.PhaseEnded || len(job.Files) != 1 {
 		r.Fatalf("%+v", job)
@@ -205,81 +152,4 @@ func discreet(t *testing.T, err error, secrets ...string) {
 			}
 		}
 	}
-}
-
-// opNames are the sandbox's names of the operations.
-var opNames = map[batchtest.Op]string{
-	batchtest.OpCreate: "create", batchtest.OpStatus: "status", batchtest.OpDownload: "content", batchtest.OpCancel: "cancel",
-	batchtest.OpListJobs: "list_batches", batchtest.OpInspect: "status", batchtest.OpDeleteJob: "delete_batch",
-	batchtest.OpUpload: "upload", batchtest.OpDelete: "delete_file",
-}
-
-// Arm sets the sandbox's fault for f, once. A fault that it has no name for
-// fails the test: a check that is skipped proves nothing.
-func (r *rig) Arm(op batchtest.Op, f batchtest.Fault) bool {
-	r.Helper()
-	name := opNames[op]
-	text := map[batchtest.FaultKind]string{
-		batchtest.LostRequest:  "drop_before:op=" + name,
-		batchtest.LostAnswer:   "drop_after:op=" + name,
-		batchtest.GatewayPage:  "bad_gateway:acted=true,op=" + name,
-		batchtest.Blank:        "empty_object:acted=true,op=" + name,
-		batchtest.Conflict:     "server_error:status=409,acted=true,op=" + name,
-		batchtest.BadRequest:   "bad_request:op=" + name,
-		batchtest.Unauthorized: "unauthorized:op=" + name,
-		batchtest.Missing:      "not_found:op=" + name,
-		batchtest.TooMany:      "rate_limit:form=none,op=" + name,
-		batchtest.NoCredit:     "spend_limit:op=" + name,
-		batchtest.Redirect:     "redirect:to=" + r.other.URL + ",op=" + name,
-		batchtest.Torn:         "answer_cut:at=0.5,op=" + name,
-	}[f.Kind]
-	if f.Kind == batchtest.Torn && op == batchtest.OpDownload {
-		text = "content_cut:at=0.5"
-	}
-	if f.RetryAfter > 0 {
-		text = fmt.Sprintf("rate_limit:retry_after=%d,op=%s", int(f.RetryAfter.Seconds()), name)
-	}
-	if name == "" || text == "" {
-		r.Fatalf("the sandbox has no fault for %q on %s", f.Kind, op)
-	}
-	r.faults(text + ",times=1")
-	return true
-}
-
-// Calls counts requests as the sandbox's books do.
-func (r *rig) Calls(op batchtest.Op) int {
-	r.Helper()
-	return int(r.books().Requests[opNames[op]])
-}
-
-// Page makes lists short, until other faults are set.
-func (r *rig) Page(entries int) { r.Helper(); r.faults(fmt.Sprintf("short_page:entries=%d", entries)) }
-
-func (r *rig) Jobs() int    { r.Helper(); return len(r.books().Jobs) }
-func (r *rig) Files() int   { return 0 }
-func (r *rig) Strayed() int { return int(r.strayed.Load()) }
-
-// Ends: a body that is refused makes no batch.
-func (r *rig) Ends(e batchtest.Ending) bool { return e != batchtest.BodyRefused }
-
-// Plan: a batch of the sandbox is what it will be when it is created.
-func (r *rig) Plan(e batchtest.Ending) {
-	r.Helper()
-	switch e {
-	case batchtest.AllAnswered:
-		r.faults()
-	case batchtest.OneExpired: // two of three are done by then
-		r.faults("expire:share=0.67,times=1")
-	case batchtest.AllFailed:
-		r.faults("all_failed:status=500,times=1")
-	}
-}
-
-func (r *rig) Finish(_ string, e batchtest.Ending) {
-	r.Helper()
-	if e == batchtest.OneExpired {
-		r.advance(24 * time.Hour)
-		return
-	}
-	r.advance(2 * time.Minute)
 }

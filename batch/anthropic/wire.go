@@ -6,41 +6,42 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 	"rollcall/batch/transport"
 )
 
 // wireJob is a message batch.
 type wireJob struct {
-	ID      str             `json:"id"`
-	Type    str             `json:"type"`
-	Status  str             `json:"processing_status"`
-	Created instant         `json:"created_at"`
-	Expires instant         `json:"expires_at"`
-	Counts  obj[wireCounts] `json:"request_counts"`
+	ID      loose.Str             `json:"id"`
+	Type    loose.Str             `json:"type"`
+	Status  loose.Str             `json:"processing_status"`
+	Created loose.Instant         `json:"created_at"`
+	Expires loose.Instant         `json:"expires_at"`
+	Counts  loose.Obj[wireCounts] `json:"request_counts"`
 }
 
 type wireCounts struct {
-	Processing num `json:"processing"`
-	Succeeded  num `json:"succeeded"`
-	Errored    num `json:"errored"`
-	Canceled   num `json:"canceled"`
-	Expired    num `json:"expired"`
+	Processing loose.Num `json:"processing"`
+	Succeeded  loose.Num `json:"succeeded"`
+	Errored    loose.Num `json:"errored"`
+	Canceled   loose.Num `json:"canceled"`
+	Expired    loose.Num `json:"expired"`
 }
 
 // wireEnvelope is the body of an answer that is an error, and the error of a
 // result: there it is one level deeper.
 type wireEnvelope struct {
-	Type  str            `json:"type"`
-	Error obj[wireFault] `json:"error"`
+	Type  loose.Str            `json:"type"`
+	Error loose.Obj[wireFault] `json:"error"`
 }
 
 type wireFault struct {
-	Type    str              `json:"type"`
-	Details obj[wireDetails] `json:"details"`
+	Type    loose.Str              `json:"type"`
+	Details loose.Obj[wireDetails] `json:"details"`
 }
 
 type wireDetails struct {
-	Code str `json:"error_code"`
+	Code loose.Str `json:"error_code"`
 }
 
 // parseFault reads an error envelope. Its message is not looked at.
@@ -53,8 +54,8 @@ func parseFault(body []byte) fault {
 }
 
 func (e *wireEnvelope) fault() fault {
-	w := &e.Error.v
-	return fault{known: e.Type.v == "error" && w.Type.v != "", class: w.Type.v, code: w.Details.v.Code.v}
+	w := &e.Error.V
+	return fault{known: e.Type.V == "error" && w.Type.V != "", class: w.Type.V, code: w.Details.V.Code.V}
 }
 
 // parseJob reads a message batch.
@@ -73,27 +74,27 @@ func parseJob(body []byte) (batch.Job, error) {
 // The list of results is there for a job that ended without success too. That
 // they have been archived shows when they are asked for.
 func jobOf(w *wireJob) (batch.Job, error) {
-	if !transport.PathSafe(w.ID.v) || w.Type.v != "message_batch" || w.Status.v == "" {
+	if !transport.PathSafe(w.ID.V) || w.Type.V != "message_batch" || w.Status.V == "" {
 		return batch.Job{}, errShape
 	}
-	job := batch.Job{ID: w.ID.v, Status: batch.SafeCode(w.Status.v), Phase: batch.PhaseRunning, Counts: counts(&w.Counts.v), Expires: w.Expires.t}
-	switch w.Status.v {
+	job := batch.Job{ID: w.ID.V, Status: batch.SafeCode(w.Status.V), Phase: batch.PhaseRunning, Counts: counts(&w.Counts.V), Expires: w.Expires.T}
+	switch w.Status.V {
 	case "in_progress", "canceling":
 		job.Known = true
 	case "ended":
 		job.Known, job.Phase = true, batch.PhaseEnded
-		job.Files = []batch.ResultFile{{Channel: batch.ChannelOutput, ID: w.ID.v}}
+		job.Files = []batch.ResultFile{{Channel: batch.ChannelOutput, ID: w.ID.V}}
 	}
 	return job, nil
 }
 
 // counts adds up what the five words mean; their sum is the number of requests.
 func counts(w *wireCounts) batch.Counts {
-	c := batch.Counts{Completed: max(w.Succeeded.v, 0)}
-	for _, n := range []num{w.Errored, w.Canceled, w.Expired} {
-		c.Failed = plus(c.Failed, n.v)
+	c := batch.Counts{Completed: max(w.Succeeded.V, 0)}
+	for _, n := range []loose.Num{w.Errored, w.Canceled, w.Expired} {
+		c.Failed = plus(c.Failed, n.V)
 	}
-	c.Total = plus(plus(c.Completed, c.Failed), w.Processing.v)
+	c.Total = plus(plus(c.Completed, c.Failed), w.Processing.V)
 	return c
 }
 
@@ -108,8 +109,8 @@ func plus(a, b int64) int64 {
 // deleted says whether the answer confirms that this job was deleted.
 func deleted(body []byte, jobID string) bool {
 	var w struct {
-		ID   str `json:"id"`
-		Type str `json:"type"`
+		ID   loose.Str `json:"id"`
+		Type loose.Str `json:"type"`
 	}
-	return json.Unmarshal(body, &w) == nil && w.ID.v == jobID && w.Type.v == "message_batch_deleted"
+	return json.Unmarshal(body, &w) == nil && w.ID.V == jobID && w.Type.V == "message_batch_deleted"
 }

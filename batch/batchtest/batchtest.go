@@ -89,7 +89,7 @@ const (
 // Fault is what a call meets.
 type Fault struct {
 	Kind       FaultKind
-	RetryAfter time.Duration // with TooMany; whole seconds; 0 leaves it out
+	RetryAfter time.Duration // with TooMany and TooManyDate; whole seconds; 0 leaves it out
 }
 
 // FaultKind names a fault.
@@ -109,7 +109,21 @@ const (
 	NoCredit     FaultKind = "no credit"    // documented end of the money
 	Redirect     FaultKind = "redirect"     // does not act; points at another host
 	Torn         FaultKind = "torn answer"  // acts; the body ends half-way
+	Page         FaultKind = "page"         // acts; answers 200 with a page of HTML
+
+	Forbidden   FaultKind = "forbidden"             // documented 403
+	Payment     FaultKind = "payment"               // 402
+	TooManyDate FaultKind = "too many, with a date" // 429 with RetryAfter as an HTTP date
+	ServerError FaultKind = "server error"          // 500; does not act
+	Busy        FaultKind = "busy"                  // 503; does not act
 )
+
+func (f Fault) String() string {
+	if f.Kind == TooMany && f.RetryAfter > 0 {
+		return "too many, with a time"
+	}
+	return string(f.Kind)
+}
 
 // Ending is how a job ends.
 type Ending string
@@ -120,6 +134,23 @@ const (
 	OneExpired  Ending = "one expired" // one item, no matter which, was not run
 	AllFailed   Ending = "all failed"  // each with a fault of the provider
 	BodyRefused Ending = "body refused"
+)
+
+// FirstItem is how the custom id of the first item begins, and of no other.
+const FirstItem = "w0001"
+
+// The endings in which all items are answered, and the first one otherwise.
+const (
+	OneRefused     Ending = "one refused"      // by the model
+	OneTruncated   Ending = "one truncated"    // at a limit of length
+	OneBlocked     Ending = "one blocked"      // by a filter of content
+	OneTwice       Ending = "one twice"        // its result is there again
+	OneMissing     Ending = "one missing"      // it has no result
+	OneStray       Ending = "one stray"        // there is a further result, of an id that was never sent
+	OneNameless    Ending = "one nameless"     // its result has no id
+	OneMalformed   Ending = "one malformed"    // its result is none, or there is a further one that is none
+	OneOtherModel  Ending = "one other model"  // another model answered it
+	OneOtherVendor Ending = "one other vendor" // a vendor that is not allowed answered it
 )
 
 // Run runs the suite. Each check has a Subject of its own. What is about a
@@ -153,6 +184,7 @@ func Run(t *testing.T, newSubject func(t *testing.T) Subject) {
 		{"status", status},
 		{"status faults", statusFaults},
 		{"endings", endings},
+		{"odd results", oddResults},
 		{"download", downloads},
 		{"download faults", downloadFaults},
 		{"decode junk", junk},

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"rollcall/batch"
 )
@@ -47,13 +46,12 @@ type CallServer interface {
 // OpCall is a Call or a Probe, which look the same to a server.
 const OpCall Op = "call"
 
-// Faults of calls, beside those of all.
+// Faults of calls that ask a model, beside those of all.
 const (
-	Forbidden   FaultKind = "forbidden"             // documented 403
-	Payment     FaultKind = "payment"               // 402
-	TooManyDate FaultKind = "too many, with a date" // 429 with RetryAfter as an HTTP date
-	ServerError FaultKind = "server error"          // 500
-	Busy        FaultKind = "busy"                  // 503; RetryAfter as with TooMany
+	Refusal    FaultKind = "refusal"        // it declines
+	CutShort   FaultKind = "cut short"      // its answer hits a limit of length
+	Filtered   FaultKind = "content filter" // a filter stops it
+	OtherModel FaultKind = "other model"    // another one says that it answered
 )
 
 // RunCaller runs the suite of batch.Caller. Each check has a Subject of its own.
@@ -70,6 +68,7 @@ func RunCaller(t *testing.T, newSubject func(t *testing.T) CallerSubject) {
 		{"call with a token", callEcho},
 		{"call faults", callFaults},
 		{"answers that are none", callShapes},
+		{"answers of a model", callModel},
 		{"nothing reachable", callUnreachable},
 		{"cancelled context", callCancelled},
 		{"several at once", callTogether},
@@ -277,8 +276,6 @@ type callFault struct {
 	kind  batch.Kind
 }
 
-const callWait = 7 * time.Second
-
 var callFaultList = []callFault{
 	{Fault{Kind: BadRequest}, batch.Rejected},
 	{Fault{Kind: Unauthorized}, batch.Denied},
@@ -287,8 +284,8 @@ var callFaultList = []callFault{
 	{Fault{Kind: Missing}, batch.NotFound},
 	{Fault{Kind: Conflict}, batch.Temporary},
 	{Fault{Kind: TooMany}, batch.RateLimited},
-	{Fault{Kind: TooMany, RetryAfter: callWait}, batch.RateLimited},
-	{Fault{Kind: TooManyDate, RetryAfter: callWait}, batch.RateLimited},
+	{Fault{Kind: TooMany, RetryAfter: wait}, batch.RateLimited},
+	{Fault{Kind: TooManyDate, RetryAfter: wait}, batch.RateLimited},
 	{Fault{Kind: ServerError}, batch.Temporary},
 	{Fault{Kind: Busy}, batch.Temporary},
 	{Fault{Kind: LostRequest}, batch.Temporary},
@@ -302,11 +299,7 @@ var callFaultList = []callFault{
 // lost answer is one of the moment, because a repeat does no harm (F19).
 func callFaults(h *callHarness) {
 	for _, tc := range callFaultList {
-		name := string(tc.fault.Kind)
-		if tc.fault.Kind == TooMany && tc.fault.RetryAfter > 0 {
-			name += ", with a time"
-		}
-		h.each(name, func(h *callHarness) {
+		h.each(tc.fault.String(), func(h *callHarness) {
 			h.answer(texts[0]) // a connection that could be used again
 			h.arm(tc.fault)
 			n := h.calls(func() {
@@ -329,12 +322,35 @@ func callFaults(h *callHarness) {
 
 // callShapes: an answer that is none is a result, and never an answer.
 func callShapes(h *callHarness) {
-	h.arm(Fault{Kind: Blank})
+	for _, fault := range []FaultKind{Blank, Page} {
+		h.each(string(fault), func(h *callHarness) { h.answeredAs(fault, batch.BadShape) })
+	}
+}
+
+// answeredAs: a call that meets fault has a result without content, and the next
+// one is answered.
+func (h *callHarness) answeredAs(fault FaultKind, want batch.Outcome) {
+	h.Helper()
+	h.arm(Fault{Kind: fault})
 	r, err := h.ask(h.Context(), texts[0])
-	if err != nil || r.Outcome != batch.BadShape || len(r.Content) != 0 || r.CustomID != items[0] {
+	if err != nil || r.Outcome != want || len(r.Content) != 0 || r.CustomID != items[0] {
 		h.Errorf("%s of %q with %d bytes, %v", r.Outcome, r.CustomID, len(r.Content), err)
 	}
 	h.answer(texts[0])
+}
+
+// callModel: why a model did not answer is told apart, and that another one did
+// is noticed.
+func callModel(h *callHarness) {
+	for fault, want := range map[FaultKind]batch.Outcome{Refusal: batch.Refused, CutShort: batch.Truncated, Filtered: batch.Blocked} {
+		h.each(string(fault), func(h *callHarness) { h.answeredAs(fault, want) })
+	}
+	h.each(string(OtherModel), func(h *callHarness) {
+		h.arm(Fault{Kind: OtherModel})
+		_, err := h.ask(h.Context(), texts[0])
+		h.fails(err, batch.BadAnswer)
+		h.answer(texts[0])
+	})
 }
 
 func callUnreachable(h *callHarness) {
@@ -421,8 +437,8 @@ func probe(h *callHarness) {
 // probeFaults: whatever goes wrong keeps the lane closed, and the next one may
 // open it.
 func probeFaults(h *callHarness) {
-	for _, tc := range append(callFaultList[:len(callFaultList):len(callFaultList)], callFault{Fault{Kind: Blank}, batch.BadAnswer}) {
-		h.each(string(tc.fault.Kind), func(h *callHarness) {
+	for _, tc := range append(callFaultList[:len(callFaultList):len(callFaultList)], callFault{Fault{Kind: Blank}, batch.BadAnswer}, callFault{Fault{Kind: Page}, batch.BadAnswer}) {
+		h.each(tc.fault.String(), func(h *callHarness) {
 			h.arm(tc.fault)
 			n := h.calls(func() { h.fails(h.Caller.Probe(h.Context(), h.Classifier), h.kinds(tc)...) })
 			if n != 1 || h.Server.Strayed() != 0 {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"rollcall/batch"
@@ -151,8 +150,10 @@ func uploadFaults(h *harness) {
 		kind  batch.Kind
 	}{
 		{LostRequest, batch.Temporary}, {LostAnswer, batch.Temporary}, {GatewayPage, batch.Temporary}, {Conflict, batch.Temporary},
-		{Blank, batch.BadAnswer}, {Redirect, batch.BadAnswer},
-		{BadRequest, batch.Rejected}, {Unauthorized, batch.Denied}, {TooMany, batch.RateLimited}, {NoCredit, batch.OutOfCredit},
+		{ServerError, batch.Temporary}, {Busy, batch.Temporary}, {Torn, batch.Temporary},
+		{Blank, batch.BadAnswer}, {Page, batch.BadAnswer}, {Redirect, batch.BadAnswer},
+		{BadRequest, batch.Rejected}, {Unauthorized, batch.Denied}, {Forbidden, batch.Denied}, {TooMany, batch.RateLimited},
+		{NoCredit, batch.OutOfCredit}, {Payment, batch.OutOfCredit},
 	} {
 		h.each(string(tc.fault), func(h *harness) {
 			h.arm(OpUpload, Fault{Kind: tc.fault})
@@ -188,7 +189,8 @@ func createUnknown(h *harness) {
 		fault FaultKind
 		jobs  int
 	}{
-		{LostAnswer, 1}, {GatewayPage, 1}, {Blank, 1}, {Conflict, 1}, {LostRequest, 0}, {Redirect, 0},
+		{LostAnswer, 1}, {Torn, 1}, {GatewayPage, 1}, {Blank, 1}, {Page, 1}, {Conflict, 1},
+		{LostRequest, 0}, {ServerError, 0}, {Busy, 0}, {Redirect, 0},
 	} {
 		h.each(string(tc.fault), func(h *harness) {
 			c := h.creation()
@@ -211,19 +213,20 @@ func createUnknown(h *harness) {
 }
 
 func createRefused(h *harness) {
-	const wait = 7 * time.Second
 	for _, tc := range []struct {
-		name  string
 		fault Fault
 		kind  batch.Kind
 	}{
-		{"bad request", Fault{Kind: BadRequest}, batch.Rejected},
-		{"unauthorized", Fault{Kind: Unauthorized}, batch.Denied},
-		{"no credit", Fault{Kind: NoCredit}, batch.OutOfCredit},
-		{"too many", Fault{Kind: TooMany}, batch.RateLimited},
-		{"too many, with a time", Fault{Kind: TooMany, RetryAfter: wait}, batch.RateLimited},
+		{Fault{Kind: BadRequest}, batch.Rejected},
+		{Fault{Kind: Unauthorized}, batch.Denied},
+		{Fault{Kind: Forbidden}, batch.Denied},
+		{Fault{Kind: NoCredit}, batch.OutOfCredit},
+		{Fault{Kind: Payment}, batch.OutOfCredit},
+		{Fault{Kind: TooMany}, batch.RateLimited},
+		{Fault{Kind: TooMany, RetryAfter: wait}, batch.RateLimited},
+		{Fault{Kind: TooManyDate, RetryAfter: wait}, batch.RateLimited},
 	} {
-		h.each(tc.name, func(h *harness) {
+		h.each(tc.fault.String(), func(h *harness) {
 			c := h.creation()
 			h.arm(OpCreate, tc.fault)
 			_, err := h.Provider.Create(h.Context(), c)

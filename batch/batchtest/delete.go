@@ -20,15 +20,16 @@ func deleteFile(h *harness) {
 	}
 	file := h.finished()
 	before := h.Server.Files()
-	for _, tc := range []struct {
-		fault FaultKind
-		kind  batch.Kind
-	}{
-		{LostRequest, batch.Temporary}, {GatewayPage, batch.Temporary}, {Unauthorized, batch.Denied},
-		{TooMany, batch.RateLimited}, {Redirect, batch.BadAnswer},
+	// A file that is gone after a lost answer is success the next time.
+	for _, tc := range []readFault{
+		{Fault{Kind: LostRequest}, batch.Temporary, false}, {Fault{Kind: ServerError}, batch.Temporary, false}, {Fault{Kind: Busy}, batch.Temporary, false},
+		{Fault{Kind: BadRequest}, batch.Rejected, false}, {Fault{Kind: Unauthorized}, batch.Denied, false}, {Fault{Kind: Forbidden}, batch.Denied, false},
+		{Fault{Kind: Payment}, batch.OutOfCredit, false}, {Fault{Kind: TooMany}, batch.RateLimited, false},
+		{Fault{Kind: TooMany, RetryAfter: wait}, batch.RateLimited, false}, {Fault{Kind: TooManyDate, RetryAfter: wait}, batch.RateLimited, false},
+		{Fault{Kind: Redirect}, batch.BadAnswer, false}, {Fault{Kind: GatewayPage}, batch.Temporary, false},
 	} {
-		if h.Server.Arm(OpDelete, Fault{Kind: tc.fault}) {
-			h.fails(h.Provider.DeleteFile(h.Context(), file), tc.kind)
+		if h.Server.Arm(OpDelete, tc.fault) {
+			tc.meets(h, h.Provider.DeleteFile(h.Context(), file))
 		}
 	}
 	for range 2 {
@@ -112,18 +113,11 @@ func deleteJob(h *harness) {
 // deleteJobFaults: a delete whose outcome is unknown may be repeated.
 func deleteJobFaults(h *harness) {
 	h.deleter()
-	for _, tc := range []readFault{
-		{LostRequest, batch.Temporary, false}, {LostAnswer, batch.Temporary, false}, {GatewayPage, batch.Temporary, false},
-		{Blank, batch.BadAnswer, false}, {Redirect, batch.BadAnswer, false},
-		{BadRequest, batch.Rejected, false}, {Unauthorized, batch.Denied, false}, {TooMany, batch.RateLimited, false},
-		{Conflict, batch.Temporary, true}, // a look-up may show that it was carried out
-	} {
-		h.each(string(tc.fault), func(h *harness) {
+	for _, tc := range onceMore {
+		h.each(tc.fault.String(), func(h *harness) {
 			job := h.ended(AllAnswered)
-			h.arm(OpDeleteJob, Fault{Kind: tc.fault})
-			if err := h.deleter().DeleteJob(h.Context(), job.ID); err != nil || !tc.mayPass {
-				h.fails(err, tc.kind)
-			}
+			h.arm(OpDeleteJob, tc.fault)
+			tc.meets(h, h.deleter().DeleteJob(h.Context(), job.ID))
 			if err := h.deleter().DeleteJob(h.Context(), job.ID); err != nil {
 				h.Errorf("again: %v", err)
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"reflect"
-	"time"
 
 	"rollcall/batch"
 )
@@ -43,7 +42,6 @@ func inspect(h *harness) {
 // inspectFaults: an answer of any status is shown, once and as it came.
 func inspectFaults(h *harness) {
 	h.inspector()
-	const wait = 7 * time.Second
 	for _, tc := range []struct {
 		fault  Fault
 		status int // the first of the hundred of a redirect

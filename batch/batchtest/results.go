@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"rollcall/batch"
 )
@@ -23,36 +24,61 @@ func status(h *harness) {
 	h.fails(err, batch.NotFound)
 }
 
+// wait is a time that a server asks for.
+const wait = 7 * time.Second
+
 // readFaults are the faults of calls that may be repeated.
 var readFaults = []readFault{
 	// An HTTP stack may try a read again when an idle connection turns out to
 	// be dead; only a call that creates something must not be repeated.
-	{LostRequest, batch.Temporary, true},
-	{LostAnswer, batch.Temporary, true},
-	{GatewayPage, batch.Temporary, false},
-	{Conflict, batch.Temporary, false},
-	{Redirect, batch.BadAnswer, false},
-	{Unauthorized, batch.Denied, false},
-	{Missing, batch.NotFound, false},
-	{TooMany, batch.RateLimited, false},
+	{Fault{Kind: LostRequest}, batch.Temporary, true},
+	{Fault{Kind: LostAnswer}, batch.Temporary, true},
+	{Fault{Kind: GatewayPage}, batch.Temporary, false},
+	{Fault{Kind: ServerError}, batch.Temporary, false},
+	{Fault{Kind: Busy}, batch.Temporary, false},
+	{Fault{Kind: Conflict}, batch.Temporary, false},
+	{Fault{Kind: Redirect}, batch.BadAnswer, false},
+	{Fault{Kind: Page}, batch.BadAnswer, false},
+	{Fault{Kind: Unauthorized}, batch.Denied, false},
+	{Fault{Kind: Forbidden}, batch.Denied, false},
+	{Fault{Kind: Payment}, batch.OutOfCredit, false},
+	{Fault{Kind: NoCredit}, batch.OutOfCredit, false},
+	{Fault{Kind: Missing}, batch.NotFound, false},
+	{Fault{Kind: TooMany}, batch.RateLimited, false},
+	{Fault{Kind: TooMany, RetryAfter: wait}, batch.RateLimited, false},
+	{Fault{Kind: TooManyDate, RetryAfter: wait}, batch.RateLimited, false},
 }
 
 type readFault struct {
-	fault   FaultKind
+	fault   Fault
 	kind    batch.Kind
 	mayPass bool
 }
 
+// meets checks what a call that met the fault came to.
+func (tc readFault) meets(h *harness, err error) {
+	h.Helper()
+	if err == nil && tc.mayPass {
+		return
+	}
+	h.fails(err, tc.kind)
+	if got := batch.RetryAfter(err); got != tc.fault.RetryAfter {
+		h.Errorf("waiting time %v, want %v", got, tc.fault.RetryAfter)
+	}
+}
+
+// wholeFaults are those of an answer that is read whole before it is used.
+var wholeFaults = append(slices.Clone(readFaults), readFault{Fault{Kind: Blank}, batch.BadAnswer, false}, readFault{Fault{Kind: Torn}, batch.Temporary, false})
+
 // statusFaults: a failed look-up says nothing about the job (F24).
 func statusFaults(h *harness) {
-	for _, tc := range append(readFaults[:len(readFaults):len(readFaults)], readFault{Blank, batch.BadAnswer, false}) {
-		h.each(string(tc.fault), func(h *harness) {
+	for _, tc := range wholeFaults {
+		h.each(tc.fault.String(), func(h *harness) {
 			job := h.created()
 			want := h.status(job.ID)
-			h.arm(OpStatus, Fault{Kind: tc.fault})
-			if _, err := h.Provider.Status(h.Context(), job.ID); err != nil || !tc.mayPass {
-				h.fails(err, tc.kind)
-			}
+			h.arm(OpStatus, tc.fault)
+			_, err := h.Provider.Status(h.Context(), job.ID)
+			tc.meets(h, err)
 			if got := h.status(job.ID); !reflect.DeepEqual(got, want) {
 				h.Errorf("job is %+v, was %+v", got, want)
 			}
@@ -165,13 +191,12 @@ func downloads(h *harness) {
 
 func downloadFaults(h *harness) {
 	for _, tc := range readFaults {
-		h.each(string(tc.fault), func(h *harness) {
+		h.each(tc.fault.String(), func(h *harness) {
 			file := h.finished()
 			want, _ := h.lines(file)
-			h.arm(OpDownload, Fault{Kind: tc.fault})
-			if _, err := h.download(file); err != nil || !tc.mayPass {
-				h.fails(err, tc.kind)
-			}
+			h.arm(OpDownload, tc.fault)
+			_, err := h.download(file)
+			tc.meets(h, err)
 			if got, _ := h.lines(file); !bytes.Equal(got, want) || h.Server.Strayed() != 0 {
 				h.Error("the next download is not whole, or the call went elsewhere")
 			}

@@ -77,7 +77,7 @@ func (c *Client) fingerprint() string {
 	if regional(c.wire.Host()) {
 		key = c.cfg.Key()
 	}
-	return post.Fingerprint(c.cfg.FingerprintKey, processor, c.wire.Host(), key)
+	return batch.Fingerprint(c.cfg.FingerprintKey, processor, c.wire.Host(), key)
 }
 
 // Capabilities are the documented ones: an input is processed in the region of

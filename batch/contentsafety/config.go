@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"rollcall/batch"
 	"rollcall/batch/post"
 	"rollcall/batch/transport"
 )
@@ -118,8 +119,8 @@ func (cfg *Config) check() error {
 		return errors.New("the API version must look like 2024-09-01")
 	case cfg.Segment < minSegment || cfg.Segment > MaxSegment:
 		return fmt.Errorf("a segment must be of %d to %d code points", minSegment, MaxSegment)
-	case len(cfg.FingerprintKey) < post.MinFingerprintKey:
-		return fmt.Errorf("the fingerprint key is shorter than %d bytes", post.MinFingerprintKey)
+	case len(cfg.FingerprintKey) < batch.MinFingerprintKey:
+		return fmt.Errorf("the fingerprint key is shorter than %d bytes", batch.MinFingerprintKey)
 	case (cfg.Key == nil) == (cfg.Entra == nil):
 		return errors.New("give either a key or an Entra application")
 	case cfg.Key != nil && !transport.HeaderSafe(cfg.Key()):

@@ -64,22 +64,24 @@ func effect(op batchtest.Op, f batchtest.Fault) (apply bool, err error) {
 		e.Kind = lost
 	case batchtest.LostAnswer, batchtest.GatewayPage, batchtest.Conflict:
 		apply, e.Kind = true, lost
-	case batchtest.Blank:
+	case batchtest.Blank, batchtest.Page:
 		apply, e.Kind = true, odd
+	case batchtest.ServerError, batchtest.Busy:
+		e.Kind = lost
 	case batchtest.Redirect:
 		e.Kind = odd
 	case batchtest.BadRequest:
 		e.Kind = batch.Rejected
-	case batchtest.Unauthorized:
+	case batchtest.Unauthorized, batchtest.Forbidden:
 		e.Kind = batch.Denied
 	case batchtest.Missing:
 		e.Kind = batch.NotFound
-	case batchtest.TooMany:
+	case batchtest.TooMany, batchtest.TooManyDate:
 		e.Kind = batch.RateLimited
-	case batchtest.NoCredit:
+	case batchtest.NoCredit, batchtest.Payment:
 		e.Kind = batch.OutOfCredit
 	case batchtest.Torn:
-		apply, e.Kind, e.Cause = true, batch.Temporary, io.ErrUnexpectedEOF
+		apply, e.Kind, e.Cause = true, lost, io.ErrUnexpectedEOF
 	}
 	return apply, e
 }
@@ -138,9 +140,10 @@ func (s *server) Files() int {
 	return n
 }
 
-// Ends: a job that has ended when Create returns cannot be refused after it.
+// Ends: a job that has ended when Create returns cannot be refused after it, and
+// the fake passes nothing on.
 func (s *server) Ends(e batchtest.Ending) bool {
-	return e != batchtest.BodyRefused || s.p.Capabilities().Settlement != batch.SettleByRepeat
+	return e != batchtest.OneOtherVendor && (e != batchtest.BodyRefused || s.p.Capabilities().Settlement != batch.SettleByRepeat)
 }
 
 func (s *server) Plan(e batchtest.Ending) { s.planned = e }
@@ -152,8 +155,23 @@ func (s *server) script(it fake.Item) []fake.Line {
 		return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
 	case s.planned == batchtest.OneExpired && it.Line == 3:
 		return []fake.Line{fake.Failed(it.CustomID, batch.Expired, "batch_expired")}
+	case it.Line != 1:
+		return nil
 	}
-	return nil
+	own := fake.Answered(it.CustomID, []byte("x"))
+	return map[batchtest.Ending][]fake.Line{
+		batchtest.OneRefused:   {fake.Failed(it.CustomID, batch.Refused, "")},
+		batchtest.OneTruncated: {fake.Failed(it.CustomID, batch.Truncated, "")},
+		batchtest.OneBlocked:   {fake.Failed(it.CustomID, batch.Blocked, "")},
+		batchtest.OneTwice:     {own, own},
+		batchtest.OneMissing:   {},
+		batchtest.OneStray:     {own, fake.Answered("stranger", []byte("x"))},
+		batchtest.OneNameless:  {fake.Answered("", []byte("x"))},
+		batchtest.OneMalformed: {{Channel: batch.ChannelOutput, Raw: own.Raw[:len(own.Raw)/2]}},
+		batchtest.OneOtherModel: {fake.Result(batch.ChannelOutput, batch.Result{
+			CustomID: it.CustomID, Outcome: batch.Answered, Content: []byte("x"), Model: "another",
+		})},
+	}[s.planned]
 }
 
 func (s *server) Finish(jobID string, e batchtest.Ending) {

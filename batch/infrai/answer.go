@@ -32,7 +32,7 @@ func (c *Client) read(resp *http.Response) *answer {
 
 // meta is the answer without its body.
 func (c *Client) meta(resp *http.Response) *answer {
-	return &answer{status: resp.StatusCode, retryAfter: transport.RetryAfter(resp.Header, c.cfg.Now())}
+	return &answer{status: resp.StatusCode, retryAfter: transport.RetryAfter(resp.Header, c.cfg.Now)}
 }
 
 // envelope is what every native answer is in. Its prose is left where it is.

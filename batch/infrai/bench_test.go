@@ -5,16 +5,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 
 	"rollcall/batch"
+	"rollcall/batch/batchtest"
 	"rollcall/batch/infrai"
 )
 
 // BenchmarkJobs sends 50,000 items in jobs of the size that the adapter allows,
-// and tells the largest heap that was in use after a job.
+// and tells the most that was in use after a job.
 func BenchmarkJobs(b *testing.B) {
 	const items, perJob = 50_000, 100
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,8 @@ func BenchmarkJobs(b *testing.B) {
 	}
 	b.SetBytes(int64(items * len(line)))
 	b.ReportAllocs()
-	var peak uint64
+	watch := &batchtest.Peak{}
+	watch.Begin()
 	for n := range b.N {
 		for job := range items / perJob {
 			var buf []byte
@@ -50,13 +51,11 @@ func BenchmarkJobs(b *testing.B) {
 				b.Fatal(err)
 			}
 			if job%50 == 0 {
-				var m runtime.MemStats
-				runtime.ReadMemStats(&m)
-				peak = max(peak, m.HeapInuse)
+				watch.Look()
 			}
 		}
 	}
-	b.ReportMetric(float64(peak)/(1<<20), "heap-MiB")
+	watch.Report(b)
 }
 
 func BenchmarkParsePin(b *testing.B) {

@@ -12,9 +12,6 @@ package infrai
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"io"
 	"net/http"
@@ -25,6 +22,7 @@ import (
 	"time"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
 	"rollcall/batch/transport"
 )
 
@@ -34,9 +32,9 @@ type Client struct {
 	base     *url.URL
 	wire     *transport.Client
 	contract *Contract
-	frame    atomic.Pointer[frame] // of the classifier last rendered
-	drifted  atomic.Bool           // Check found another document than the pin's
-	doubled  atomic.Bool           // two jobs came of one key
+	lines    line.Frames
+	drifted  atomic.Bool // Check found another document than the pin's
+	doubled  atomic.Bool // two jobs came of one key
 
 	mu    sync.Mutex
 	tried map[string]attempt // by key, what this process has sent
@@ -75,15 +73,11 @@ func (c *Client) Account() batch.Account {
 
 // fingerprint stays when the key of a configured project is rotated.
 func (c *Client) fingerprint() string {
-	mac := hmac.New(sha256.New, c.cfg.FingerprintKey)
 	kind, id := "project", c.cfg.Project
 	if id == "" {
 		kind, id = "key", c.cfg.APIKey()
 	}
-	// None of the parts can hold a zero byte.
-	io.WriteString(mac, strings.Join([]string{"infrai", c.base.Host, kind, id}, "\x00"))
-	sum := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil))
-	return strings.ToLower(sum[:26])
+	return batch.Fingerprint(c.cfg.FingerprintKey, "infrai", c.base.Host, kind, id)
 }
 
 // Capabilities are what the pin declares. Nothing is promised about how long
@@ -206,17 +200,4 @@ func (c *Client) get(ctx context.Context, path string) (*answer, error) {
 	}
 	defer resp.Body.Close()
 	return c.read(resp), nil
-}
-
-// validToken: what may be an idempotency key or a custom id, as far as the
-// provider's limits are known: at most 64 of [A-Za-z0-9_-].
-func validToken(s string) bool { return s != "" && len(s) <= 64 && plainToken(s, "_-") }
-
-func plainToken(s, marks string) bool {
-	for _, c := range []byte(s) {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(marks, c) >= 0) {
-			return false
-		}
-	}
-	return true
 }

@@ -63,7 +63,6 @@ type Config struct {
 const (
 	defaultCallTimeout     = time.Minute
 	defaultTransferTimeout = 10 * time.Minute
-	minFingerprintKey      = 16
 )
 
 // New checks cfg and returns a Client. It makes no call. A gate that is closed
@@ -114,8 +113,8 @@ func (cfg *Config) check() error {
 		return errors.New("infrai: name is missing")
 	case cfg.APIKey == nil || !transport.HeaderSafe(cfg.APIKey()):
 		return errors.New("infrai: the API key is missing or holds white space or other odd characters, such as a line feed at its end")
-	case len(cfg.FingerprintKey) < minFingerprintKey:
-		return fmt.Errorf("infrai: the fingerprint key is shorter than %d bytes", minFingerprintKey)
+	case len(cfg.FingerprintKey) < batch.MinFingerprintKey:
+		return fmt.Errorf("infrai: the fingerprint key is shorter than %d bytes", batch.MinFingerprintKey)
 	case cfg.Project != "" && !transport.HeaderSafe(cfg.Project):
 		return errors.New("infrai: project is a name without white space")
 	case strings.EqualFold(cfg.Region, "auto"):

@@ -3,6 +3,7 @@ package infrai
 import (
 	"errors"
 	"fmt"
+	"rollcall/batch"
 	"rollcall/batch/transport"
 	"slices"
 	"strings"
@@ -295,7 +296,7 @@ func validPath(path string) bool {
 }
 
 // validName: ASCII, since the order of other keys is not specified.
-func validName(name string) bool { return validToken(name) }
+func validName(name string) bool { return batch.ValidCustomID(name) }
 
 // ownMember says whether the adapter writes this member of body itself.
 func ownMember(name string) bool {

@@ -1,12 +1,11 @@
 package infrai_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"rollcall/batch/batchtest"
 	"rollcall/batch/infrai"
+	"rollcall/batch/sandbox/sandboxtest"
 )
 
 // The contract suite over the real client and the sandbox, in each shape of
@@ -19,11 +18,9 @@ func TestContract(t *testing.T) {
 			batchtest.Run(t, func(t *testing.T) batchtest.Subject {
 				r := newRig(t, assumed(t, change))
 				t.Cleanup(func() { r.T = t; r.obeyed() })
-				gone := httptest.NewServer(http.NotFoundHandler())
-				gone.Close()
 				return batchtest.Subject{
-					Provider: r.Client, Server: r, Unreachable: newClient(t, gone.URL),
-					Secrets: []string{testKey, "Bearer", r.url},
+					Provider: r.Client, Server: r.Rig, Unreachable: newClient(t, sandboxtest.Gone()),
+					Secrets: []string{testKey, "Bearer", r.URL},
 				}
 			})
 		})

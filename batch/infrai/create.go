@@ -63,7 +63,7 @@ func refusedCreation(cr batch.Creation) string {
 	switch {
 	case cr.FileID != "" || cr.Body == nil:
 		return codeInlineOnly
-	case !validToken(cr.Key):
+	case !batch.ValidCustomID(cr.Key):
 		return codeInvalidKey
 	case cr.Body.Size < 2:
 		return codeBodyLines

@@ -27,13 +27,13 @@ func TestF18RepeatUnderKey(t *testing.T) {
 	for key, fault := range map[string]string{
 		"k1": "drop_after:times=1", "k2": "drop_before:times=1", "k3": "bad_gateway:acted=true,op=create,times=1", "k4": "answer_cut:times=1", "k5": "infrai_no_data:times=1",
 	} {
-		r.faults(fault)
+		r.Faults(fault)
 		_, err := r.Create(t.Context(), r.creation(key))
 		if batch.KindOf(err) != batch.UnknownOutcome {
 			t.Errorf("%s: %v", fault, err)
 		}
-		r.faults()
-		r.advance(10 * time.Hour)
+		r.Faults()
+		r.Advance(10 * time.Hour)
 		first, second := r.created(key), r.created(key)
 		if first.ID != second.ID {
 			t.Errorf("%s: jobs %s and %s", fault, first.ID, second.ID)
@@ -49,7 +49,7 @@ func TestF18RepeatUnderKey(t *testing.T) {
 func TestF18SameBytesInAnotherProcess(t *testing.T) {
 	r := newRig(t, assumed(t))
 	first := r.created("k1")
-	again := newClient(t, r.url)
+	again := newClient(t, r.URL)
 	cr := r.creation("k1")
 	cr.Metadata = map[string]string{"generation": "another after a restore"}
 	second, err := again.Create(t.Context(), cr)
@@ -62,11 +62,11 @@ func TestF18SameBytesInAnotherProcess(t *testing.T) {
 // Behind the window the key would be a second job: nothing is sent.
 func TestF18RepeatBehindTheWindow(t *testing.T) {
 	r := newRig(t, assumed(t))
-	r.faults("drop_after:times=1")
+	r.Faults("drop_after:times=1")
 	if _, err := r.Create(t.Context(), r.creation("k1")); batch.KindOf(err) != batch.UnknownOutcome {
 		t.Fatal(err)
 	}
-	r.advance(20 * time.Hour)
+	r.Advance(20 * time.Hour)
 	calls := r.Calls(batchtest.OpCreate)
 	_, err := r.Create(t.Context(), r.creation("k1"))
 	wants(t, err, batch.UnknownOutcome, "key_window_is_over")
@@ -74,8 +74,8 @@ func TestF18RepeatBehindTheWindow(t *testing.T) {
 		t.Error("the repeat was sent")
 	}
 	// What the guard is for: the provider has forgotten the key.
-	r.advance(5 * time.Hour)
-	if _, err := newClient(t, r.url).Create(t.Context(), r.creation("k1")); err != nil || r.Jobs() != 2 {
+	r.Advance(5 * time.Hour)
+	if _, err := newClient(t, r.URL).Create(t.Context(), r.creation("k1")); err != nil || r.Jobs() != 2 {
 		t.Errorf("%v, %d jobs: the sandbox does not show the danger", err, r.Jobs())
 	}
 }
@@ -84,7 +84,7 @@ func TestF18TwoJobsForOneKey(t *testing.T) {
 	r := newRig(t, assumed(t))
 	first := r.created("k1")
 	next := r.creation("k2")
-	r.faults("infrai_second_job:times=1")
+	r.Faults("infrai_second_job:times=1")
 	second, err := r.Create(t.Context(), r.creation("k1"))
 	wants(t, err, batch.UnknownOutcome, "second_job_for_key")
 	if second.ID == "" || second.ID == first.ID {
@@ -99,11 +99,11 @@ func TestF18TwoJobsForOneKey(t *testing.T) {
 // Where no repeat is declared none is made; a refusal leaves the key unused.
 func TestF18NotDeclaredIdempotent(t *testing.T) {
 	r := newRig(t, assumed(t, undeclared))
-	r.faults("rate_limit:op=create,times=1")
+	r.Faults("rate_limit:op=create,times=1")
 	if _, err := r.Create(t.Context(), r.creation("k1")); batch.KindOf(err) != batch.RateLimited {
 		t.Fatal(err)
 	}
-	r.faults("drop_after:times=1")
+	r.Faults("drop_after:times=1")
 	if _, err := r.Create(t.Context(), r.creation("k1")); batch.KindOf(err) != batch.UnknownOutcome || r.Jobs() != 1 {
 		t.Fatalf("%v, %d jobs", err, r.Jobs())
 	}
@@ -129,10 +129,10 @@ func TestF18OtherBodyUnderKey(t *testing.T) {
 	// job is not forgotten.
 	for _, gives := range []string{"", "infrai_other_body:gives=old", "infrai_other_body:gives=new"} {
 		if gives != "" {
-			r.faults(gives)
+			r.Faults(gives)
 		}
 		before := r.Jobs()
-		_, err := newClient(t, r.url).Create(t.Context(), r.creationOf("k1", "w5-s1", "w6-s1", "w7-s1"))
+		_, err := newClient(t, r.URL).Create(t.Context(), r.creationOf("k1", "w5-s1", "w6-s1", "w7-s1"))
 		switch {
 		case gives == "" && (batch.KindOf(err) != batch.UnknownOutcome || r.Jobs() != before),
 			strings.HasSuffix(gives, "old") && r.Jobs() != before, strings.HasSuffix(gives, "new") && r.Jobs() != before+1:
@@ -178,7 +178,7 @@ func TestCreateKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, assumed(t))
-			r.faults(strings.ReplaceAll(tc.fault, "OTHER", r.other.URL))
+			r.Faults(strings.ReplaceAll(tc.fault, "OTHER", r.Other))
 			_, err := r.Create(t.Context(), r.creation("k1"))
 			wants(t, err, tc.kind, tc.code)
 			if got := batch.RetryAfter(err); got != tc.wait {
@@ -197,7 +197,7 @@ func TestCreateKinds(t *testing.T) {
 func TestNotRepeated(t *testing.T) {
 	for fault, code := range map[string]string{"infrai_final": "not_retryable", "infrai_total_count": "total_count_mismatch"} {
 		r := newRig(t, assumed(t))
-		r.faults(fault + ":times=1")
+		r.Faults(fault + ":times=1")
 		if _, err := r.Create(t.Context(), r.creation("k1")); batch.KindOf(err) != batch.UnknownOutcome {
 			t.Errorf("%s: %v", fault, err)
 		}
@@ -235,7 +235,7 @@ func TestCreationIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, tc.code)
 		}
 	}
-	if r.Jobs() != 0 || r.box.Infrai().Submits != 0 {
+	if r.Jobs() != 0 || r.Box.Infrai().Submits != 0 {
 		t.Errorf("%d jobs", r.Jobs())
 	}
 }

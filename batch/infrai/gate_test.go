@@ -50,7 +50,7 @@ func TestClosedGates(t *testing.T) {
 			open := newRig(t, assumed(t))
 			cr := open.creation("k1")
 			job := open.created("k0")
-			shut := newClient(t, open.url, tc.close, func(c *infrai.Config) { c.Record = func(string, string) { open.dialled.Add(1) } })
+			shut := newClient(t, open.URL, tc.close, func(c *infrai.Config) { c.Record = func(string, string) { open.dialled.Add(1) } })
 			if shut.Gate() != tc.code {
 				t.Errorf("gate %q, want %q", shut.Gate(), tc.code)
 			}
@@ -152,7 +152,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("%v, gate %q", err, r.Gate())
 	}
 	job, cr := r.created("k1"), r.creation("k2")
-	r.faults("bad_gateway:op=any,times=1", "infrai_drift:times=1")
+	r.Faults("bad_gateway:op=any,times=1", "infrai_drift:times=1")
 	if _, err := r.Status(t.Context(), job.ID); err == nil { // takes the first fault
 		t.Error("no error")
 	}
@@ -173,9 +173,9 @@ func TestCheck(t *testing.T) {
 	other := assumed(t, func(p *infrai.Pin) {
 		p.Documents = append(p.Documents, infrai.Document{ID: "ai.batch.gone", SHA256: sum("{}"), Raw: "{}"})
 	})
-	c := newClient(t, r.url, func(c *infrai.Config) { c.Pin = other })
+	c := newClient(t, r.URL, func(c *infrai.Config) { c.Pin = other })
 	wants(t, c.Check(t.Context()), batch.Denied, "differs.ai.batch.gone")
-	none := newClient(t, r.url, func(c *infrai.Config) { c.Pin = nil })
+	none := newClient(t, r.URL, func(c *infrai.Config) { c.Pin = nil })
 	wants(t, none.Check(t.Context()), batch.Denied, "gate_pin_missing")
 }
 
@@ -194,7 +194,7 @@ func TestDocumentedProfile(t *testing.T) {
 	if r.Gate() != "gate_pin_missing" {
 		t.Fatal(r.Gate())
 	}
-	r.advance(48 * time.Hour)
+	r.Advance(48 * time.Hour)
 	_, err := r.Status(t.Context(), "b_1")
 	wants(t, err, batch.NotFound, "NOT_FOUND")
 	_, _, err = r.Download(t.Context(), "b_1")
@@ -203,7 +203,7 @@ func TestDocumentedProfile(t *testing.T) {
 		t.Error(res.Outcome)
 	}
 	// Even with a pin, this server has no results to give.
-	pinned := newClient(t, r.url)
+	pinned := newClient(t, r.URL)
 	body, err := pinned.AppendRequest(nil, question, "w1-s1", batch.NewText(marker))
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestDocumentedProfile(t *testing.T) {
 		t.Error(err)
 	}
 	// Without a pin, a finished job is one in a state that nobody has explained.
-	r.advance(time.Hour)
+	r.Advance(time.Hour)
 	if got := r.look(job.ID); got.Known || got.Phase != batch.PhaseRunning || got.Status != "completed" || len(got.Files) != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 	"rollcall/batch/transport"
 )
 
@@ -60,20 +61,10 @@ type results struct {
 	err   error     // for good
 }
 
-// watched keeps the error that ended a body, which a decoder would wrap.
+// watched is an answer's body.
 type watched struct {
-	io.ReadCloser
-	n   int64
-	err error
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
-	w.n += int64(n)
-	if err != nil && err != io.EOF {
-		w.err = err
-	}
-	return n, err
+	loose.Tap
+	io.Closer
 }
 
 // open asks for the answer behind a cursor.
@@ -97,7 +88,7 @@ func (r *results) open(cursor string) (size int64, err error) {
 		defer resp.Body.Close()
 		return 0, r.c.meta(resp).error(op, batch.BadAnswer, nil)
 	}
-	r.body = &watched{ReadCloser: resp.Body}
+	r.body = &watched{loose.Tap{R: resp.Body}, resp.Body}
 	if r.c.contract.Results.Shape == ShapeJSONL {
 		return resp.ContentLength, r.openLines(r.c.meta(resp))
 	}
@@ -156,7 +147,7 @@ func (r *results) next() error {
 
 // turn goes on to the next page.
 func (r *results) turn() error {
-	r.left -= r.body.n
+	r.left -= r.body.N
 	r.body.Close()
 	next := r.list.cursor
 	if next == "" {
@@ -176,8 +167,8 @@ func (r *results) fault(err error) error {
 	cause, kind, code := errShape, batch.BadAnswer, ""
 	var refused errRefused
 	switch {
-	case r.body.err != nil:
-		cause, kind = r.body.err, readFault(r.body.err)
+	case r.body.Err != nil:
+		cause, kind = r.body.Err, readFault(r.body.Err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		cause, kind = io.ErrUnexpectedEOF, batch.Temporary
 	case errors.Is(err, transport.ErrTooLarge):

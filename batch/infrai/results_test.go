@@ -17,32 +17,32 @@ import (
 // A state of no set is running, and one that goes back is what it says now.
 func TestStates(t *testing.T) {
 	r := newRig(t, assumed(t))
-	r.faults("unknown_status:word=archived,times=1")
+	r.Faults("unknown_status:word=archived,times=1")
 	odd := r.ended("k1")
 	if odd.Phase != batch.PhaseRunning || odd.Known || odd.Status != "archived" || len(odd.Files) != 0 {
 		t.Errorf("%+v: the documents have the word, and the pin does not say what it means", odd)
 	}
-	r.faults("unknown_status:word=" + strings.Repeat("x", 70) + ",times=1")
+	r.Faults("unknown_status:word=" + strings.Repeat("x", 70) + ",times=1")
 	if got := r.ended("k2"); got.Known || got.Status != "unprintable" {
 		t.Errorf("%+v", got)
 	}
-	r.faults("infrai_regress:times=1")
+	r.Faults("infrai_regress:times=1")
 	first := r.ended("k3")
 	second, third := r.look(first.ID), r.look(first.ID)
 	if first.Phase != batch.PhaseEnded || second.Phase != batch.PhaseRunning || len(second.Files) != 0 || third.Phase != batch.PhaseEnded || third.Files[0].ID != first.ID {
 		t.Errorf("%+v, then %+v, then %+v", first, second, third)
 	}
-	r.faults("cancel_midway:times=1")
+	r.Faults("cancel_midway:times=1")
 	if got := r.ended("k4"); got.Phase != batch.PhaseEnded || got.Status != "cancelled" || got.Counts.Total != 3 {
 		t.Errorf("%+v", got)
 	}
-	r.faults("infrai_ok_false:op=status,times=1")
+	r.Faults("infrai_ok_false:op=status,times=1")
 	_, err := r.Status(t.Context(), first.ID)
 	wants(t, err, batch.BadAnswer, "UPSTREAM_REFUSED")
-	r.faults("infrai_ok_true:op=status,times=1")
+	r.Faults("infrai_ok_true:op=status,times=1")
 	_, err = r.Status(t.Context(), first.ID)
 	wants(t, err, batch.BadAnswer, "ok_is_true")
-	r.faults("insufficient_quota:op=status,times=1")
+	r.Faults("insufficient_quota:op=status,times=1")
 	_, err = r.Status(t.Context(), first.ID)
 	wants(t, err, batch.OutOfCredit, "INSUFFICIENT_CREDIT")
 	_, err = r.Status(t.Context(), "../account/balance")
@@ -69,7 +69,7 @@ func TestVendorOfEachResult(t *testing.T) {
 	} {
 		r := newRig(t, assumed(t))
 		if fault != "" {
-			r.faults(fault)
+			r.Faults(fault)
 		}
 		got := r.results(r.ended("k1").ID)
 		for _, id := range itemIDs {
@@ -93,7 +93,7 @@ func TestVendorOfEachResult(t *testing.T) {
 func TestLostAndForeignItems(t *testing.T) {
 	for name, shape := range map[string]func(*infrai.Pin){"paged": func(*infrai.Pin) {}, "array": array, "jsonl": jsonl} {
 		r := newRig(t, assumed(t, shape))
-		r.faults("missing_line:prefix=w1", "duplicate_line:prefix=w2", "unknown_custom_id:prefix=w3", "malformed_line:prefix=w3")
+		r.Faults("missing_line:prefix=w1", "duplicate_line:prefix=w2", "unknown_custom_id:prefix=w3", "malformed_line:prefix=w3")
 		got := r.results(r.ended("k1").ID)
 		var ids []string
 		for id, all := range got {
@@ -110,14 +110,14 @@ func TestLostAndForeignItems(t *testing.T) {
 
 func TestResultsVanish(t *testing.T) {
 	r := newRig(t, assumed(t))
-	r.faults("infrai_results_once:times=1")
+	r.Faults("infrai_results_once:times=1")
 	job := r.ended("k1")
 	if got := r.results(job.ID); len(got) != len(itemIDs) {
 		t.Errorf("%v", got)
 	}
 	_, _, err := r.Download(t.Context(), job.ID)
 	wants(t, err, batch.NotFound, "NO_RESULTS")
-	r.faults("redirect:op=content,to=" + r.other.URL)
+	r.Faults("redirect:op=content,to=" + r.Other)
 	_, _, err = r.Download(t.Context(), job.ID)
 	if batch.KindOf(err) != batch.BadAnswer || r.Strayed() != 0 {
 		t.Errorf("%v, %d strayed", err, r.Strayed())
@@ -127,9 +127,9 @@ func TestResultsVanish(t *testing.T) {
 // Items that were not finished in time are planned anew.
 func TestTimedOutItems(t *testing.T) {
 	r := newRig(t, assumed(t))
-	r.faults("expire:share=0.34,times=1")
+	r.Faults("expire:share=0.34,times=1")
 	job := r.created("k1")
-	r.advance(25 * time.Hour)
+	r.Advance(25 * time.Hour)
 	if got := r.look(job.ID); got.Status != "partially_completed" || got.Phase != batch.PhaseEnded {
 		t.Errorf("%+v", got)
 	}
@@ -151,7 +151,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.faults("infrai_page:entries=1")
+	r.Faults("infrai_page:entries=1")
 	calls := r.Calls("download")
 	if got, err := r.download(job.ID); err != nil || !bytes.Equal(got, whole) || r.Calls("download") != calls+3 {
 		t.Errorf("%d bytes of %d by %d calls, %v", len(got), len(whole), r.Calls("download")-calls, err)
@@ -166,7 +166,7 @@ func TestPages(t *testing.T) {
 		"ok is false":         {[]string{"infrai_ok_false:op=content"}, batch.BadAnswer},
 		"a page is cut":       {[]string{"answer_cut:op=content"}, batch.Temporary},
 	} {
-		r.faults(tc.faults...)
+		r.Faults(tc.faults...)
 		got, err := r.download(job.ID)
 		if err == nil || batch.KindOf(err) != tc.kind || !bytes.HasPrefix(whole, got) && name != "a loop" {
 			t.Errorf("%s: %d bytes, %v, want %s", name, len(got), err, tc.kind)

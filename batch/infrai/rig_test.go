@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -19,6 +17,7 @@ import (
 	"rollcall/batch/batchtest"
 	"rollcall/batch/infrai"
 	"rollcall/batch/sandbox"
+	"rollcall/batch/sandbox/sandboxtest"
 )
 
 const (
@@ -26,9 +25,7 @@ const (
 	marker  = "MARKER-6d20"
 )
 
-// start is the instant at which every sandbox of these tests begins. Its real
-// clock stands still; only advance moves it.
-var start = time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
+var start = sandboxtest.Start
 
 var question = &batch.Classifier{
 	Name: "patient-community/1", Model: "gpt-4.1-mini", Instructions: "Classify the report.", MaxOutputTokens: 400, Temperature: new(0.0),
@@ -38,14 +35,9 @@ var question = &batch.Classifier{
 
 // rig is a real client over a sandbox, over a real socket.
 type rig struct {
-	*testing.T
+	*sandboxtest.Rig
 	*infrai.Client
-	box     *sandbox.Server
-	log     *bytes.Buffer
-	other   *httptest.Server // the host that Redirect points at
-	strayed atomic.Int64
 	dialled atomic.Int64
-	url     string
 }
 
 // assumed is the pin of the sandbox, changed.
@@ -95,29 +87,18 @@ func undeclared(p *infrai.Pin) { p.Contract.Idempotent = false; forget(p, "idemp
 
 func newRig(t *testing.T, pin *infrai.Pin, change ...func(*infrai.Config)) *rig {
 	t.Helper()
-	r := &rig{T: t, log: new(bytes.Buffer)}
-	var err error
-	r.box, err = sandbox.New(sandbox.Options{Dir: t.TempDir(), Seed: 7, Now: func() time.Time { return start }, Infrai: pin, Log: zerolog.New(zerolog.SyncWriter(r.log))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.other = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.strayed.Add(1) }))
-	web := httptest.NewServer(r.box)
-	r.url = web.URL
-	r.Client = newClient(t, web.URL, append([]func(*infrai.Config){func(c *infrai.Config) {
-		c.Pin, c.Now = pin, r.box.Now
-		c.Record = func(string, string) { r.dialled.Add(1) }
-	}}, change...)...)
-	t.Cleanup(func() {
-		if err := r.box.Close(); err != nil {
-			t.Error(err)
-		}
-		web.Close()
-		r.other.Close()
-		if strings.Contains(r.log.String(), testKey) || strings.Contains(r.log.String(), marker) {
+	var log bytes.Buffer
+	t.Cleanup(func() { // after the sandbox was closed
+		if strings.Contains(log.String(), testKey) || strings.Contains(log.String(), marker) {
 			t.Error("the log shows the key, or a text")
 		}
 	})
+	r := &rig{Rig: sandboxtest.New(t, "", func(o *sandbox.Options) { o.Infrai, o.Log = pin, zerolog.New(zerolog.SyncWriter(&log)) })}
+	r.Lacks = []batchtest.Ending{batchtest.BodyRefused} // before there is a job
+	r.Client = newClient(t, r.URL, append([]func(*infrai.Config){func(c *infrai.Config) {
+		c.Pin, c.Now = pin, r.Box.Now
+		c.Record = func(string, string) { r.dialled.Add(1) }
+	}}, change...)...)
 	return r
 }
 
@@ -137,29 +118,6 @@ func newClient(t testing.TB, url string, change ...func(*infrai.Config)) *infrai
 	}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
-}
-
-// faults replaces the sandbox's faults.
-func (r *rig) faults(texts ...string) {
-	r.Helper()
-	var all []sandbox.Fault
-	for _, text := range texts {
-		f, err := sandbox.ParseFault(text)
-		if err != nil {
-			r.Fatal(err)
-		}
-		all = append(all, f)
-	}
-	if err := r.box.SetFaults(all...); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) advance(d time.Duration) {
-	r.Helper()
-	if err := r.box.Advance(d); err != nil {
-		r.Fatal(err)
-	}
 }
 
 var itemIDs = []string{"w1-s1", "w2-s1", "w3-s1"}
@@ -191,7 +149,7 @@ func (r *rig) created(key string) batch.Job {
 func (r *rig) ended(key string) batch.Job {
 	r.Helper()
 	job := r.created(key)
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	return r.look(job.ID)
 }
 
@@ -247,80 +205,7 @@ func wants(t testing.TB, err error, kind batch.Kind, code string) {
 // obeyed: the sandbox saw nothing that no client may do.
 func (r *rig) obeyed() {
 	r.Helper()
-	if v := r.box.Infrai().Violations; len(v) > 0 {
+	if v := r.Box.Infrai().Violations; len(v) > 0 {
 		r.Errorf("violations: %v", v)
 	}
 }
-
-// opNames are the sandbox's names of the operations.
-var opNames = map[batchtest.Op]string{
-	batchtest.OpCreate: "create", batchtest.OpStatus: "status", batchtest.OpDownload: "content", batchtest.OpInspect: "status",
-}
-
-// Arm sets the sandbox's fault for f, once. A fault that it has no name for
-// fails the test: a check that is skipped proves nothing.
-func (r *rig) Arm(op batchtest.Op, f batchtest.Fault) bool {
-	r.Helper()
-	name := opNames[op]
-	text := map[batchtest.FaultKind]string{
-		batchtest.LostRequest:  "drop_before:op=" + name,
-		batchtest.LostAnswer:   "drop_after:op=" + name,
-		batchtest.GatewayPage:  "bad_gateway:acted=true,op=" + name,
-		batchtest.Blank:        "empty_object:acted=true,op=" + name,
-		batchtest.Conflict:     "server_error:status=409,acted=true,op=" + name,
-		batchtest.BadRequest:   "bad_request:op=" + name,
-		batchtest.Unauthorized: "unauthorized:op=" + name,
-		batchtest.Missing:      "not_found:op=" + name,
-		batchtest.TooMany:      "rate_limit:form=none,op=" + name,
-		batchtest.NoCredit:     "insufficient_quota:op=" + name,
-		batchtest.Redirect:     "redirect:to=" + r.other.URL + ",op=" + name,
-		batchtest.Torn:         "answer_cut:at=0.5,op=" + name,
-	}[f.Kind]
-	if f.RetryAfter > 0 {
-		text = fmt.Sprintf("rate_limit:retry_after=%d,op=%s", int(f.RetryAfter.Seconds()), name)
-	}
-	if name == "" || text == "" {
-		r.Fatalf("the sandbox has no fault for %q on %s", f.Kind, op)
-	}
-	r.faults(text + ",times=1")
-	return true
-}
-
-// Calls counts requests as the sandbox's books do.
-func (r *rig) Calls(op batchtest.Op) int {
-	r.Helper()
-	b, err := r.box.Books()
-	if err != nil {
-		r.Fatal(err)
-	}
-	return int(b.Requests[opNames[op]])
-}
-
-func (r *rig) Jobs() int    { return len(r.box.Infrai().Jobs) }
-func (r *rig) Files() int   { return 0 }
-func (r *rig) Strayed() int { return int(r.strayed.Load()) }
-
-// Plan: a job of the sandbox is what it will be when it is created.
-func (r *rig) Plan(e batchtest.Ending) {
-	r.Helper()
-	switch e {
-	case batchtest.AllAnswered:
-		r.faults()
-	case batchtest.OneExpired: // two of three are done by then
-		r.faults("expire:share=0.67,times=1")
-	case batchtest.AllFailed:
-		r.faults("all_failed:status=500,times=1")
-	}
-}
-
-func (r *rig) Finish(_ string, e batchtest.Ending) {
-	r.Helper()
-	if e == batchtest.OneExpired {
-		r.advance(24 * time.Hour)
-		return
-	}
-	r.advance(2 * time.Minute)
-}
-
-// Ends: a body that is refused is refused before there is a job.
-func (r *rig) Ends(e batchtest.Ending) bool { return e != batchtest.BodyRefused }

@@ -49,7 +49,7 @@ const processor = "inhouse"
 func (c *Client) Account() batch.Account {
 	return batch.Account{
 		Processor: processor, Name: c.cfg.Name, Host: c.wire.Host(), Region: c.cfg.Region,
-		Fingerprint: post.Fingerprint(c.cfg.FingerprintKey, processor, c.wire.Host(), c.wire.Path()),
+		Fingerprint: batch.Fingerprint(c.cfg.FingerprintKey, processor, c.wire.Host(), c.wire.Path()),
 	}
 }
 

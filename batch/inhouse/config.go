@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"time"
 
+	"rollcall/batch"
 	"rollcall/batch/post"
 	"rollcall/batch/transport"
 )
@@ -101,8 +102,8 @@ func (cfg *Config) check() error {
 		return errors.New("name is missing")
 	case cfg.APIKey != nil && !transport.HeaderSafe(cfg.APIKey()):
 		return errors.New("the API key is missing or holds white space or other odd characters")
-	case len(cfg.FingerprintKey) < post.MinFingerprintKey:
-		return fmt.Errorf("the fingerprint key is shorter than %d bytes", post.MinFingerprintKey)
+	case len(cfg.FingerprintKey) < batch.MinFingerprintKey:
+		return fmt.Errorf("the fingerprint key is shorter than %d bytes", batch.MinFingerprintKey)
 	case cfg.SchemaForm != SchemaNested && cfg.SchemaForm != SchemaDirect:
 		return fmt.Errorf("the schema form must be %s or %s", SchemaNested, SchemaDirect)
 	case !effortPattern.MatchString(cfg.ReasoningEffort):

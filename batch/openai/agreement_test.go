@@ -72,9 +72,9 @@ func TestItemRules(t *testing.T) {
 	for _, rule := range itemRules {
 		t.Run(rule.fault, func(t *testing.T) {
 			r := newRig(t)
-			r.faults(more(rule.fault, "prefix=w2-"))
+			r.Faults(more(rule.fault, "prefix=w2-"))
 			job := r.create(r.upload())
-			r.advance(2 * time.Minute)
+			r.Advance(2 * time.Minute)
 			job = r.status(job.ID)
 			var got []string
 			for _, l := range r.results(job) {
@@ -164,9 +164,9 @@ func TestJobRules(t *testing.T) {
 	for _, rule := range jobRules {
 		t.Run(fmt.Sprint(rule.faults, "@", rule.after), func(t *testing.T) {
 			r := newRig(t)
-			r.faults(strings.Fields(rule.faults)...)
+			r.Faults(strings.Fields(rule.faults)...)
 			created := r.create(r.upload())
-			r.advance(rule.after)
+			r.Advance(rule.after)
 			job, err := r.Status(t.Context(), created.ID)
 			if err != nil {
 				if got := string(batch.KindOf(err)); got != rule.job {
@@ -267,13 +267,13 @@ func TestCallRules(t *testing.T) {
 			r := newRig(t)
 			file := r.upload()
 			job := r.create(file)
-			r.advance(2 * time.Minute)
+			r.Advance(2 * time.Minute)
 			job = r.status(job.ID)
 			switch name, _, _ := strings.Cut(rule.fault, ":"); name {
 			case "create_file_missing", "content_not_found":
-				r.faults(rule.fault)
+				r.Faults(rule.fault)
 			default:
-				r.faults(more(rule.fault, "op="+rule.op))
+				r.Faults(more(rule.fault, "op="+rule.op))
 			}
 			var err error
 			switch rule.op {
@@ -312,7 +312,7 @@ func TestCallRules(t *testing.T) {
 func TestDelayRule(t *testing.T) {
 	r := newRig(t)
 	file := r.upload()
-	r.faults("delay:by=1h")
+	r.Faults("delay:by=1h")
 	ctx, giveUp := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
@@ -333,17 +333,17 @@ func TestDelayRule(t *testing.T) {
 func TestContentCutRule(t *testing.T) {
 	r := newRig(t)
 	job := r.create(r.upload())
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	file := r.status(job.ID).Files[0]
 	whole, err := r.content(file.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.faults("content_cut:at=0.5")
+	r.Faults("content_cut:at=0.5")
 	if part, err := r.content(file.ID); !errors.Is(err, io.ErrUnexpectedEOF) || len(part) != len(whole)/2 {
 		t.Errorf("%d bytes of %d, %v", len(part), len(whole), err)
 	}
-	r.faults("content_cut:at=0.5,clean=true")
+	r.Faults("content_cut:at=0.5,clean=true")
 	part, err := r.content(file.ID)
 	if err != nil || len(part) != len(whole)/2 {
 		t.Errorf("%d bytes of %d, %v", len(part), len(whole), err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 	"rollcall/batch/transport"
 )
 
@@ -34,7 +35,7 @@ func TestLongArraysAreCheap(t *testing.T) {
 	for name, array := range map[string]string{"empty objects": elements(n, "{}"), "numbers": elements(n, "0"), "nulls": elements(n, "null")} {
 		body := []byte(`{"id":"batch_1","status":"failed","errors":{"data":` + array + `}}`)
 		got := allocated(func() {
-			if job, _, err := parseJob(body); err != nil || len(job.Faults) != maxList {
+			if job, _, err := parseJob(body); err != nil || len(job.Faults) != loose.MaxList {
 				t.Errorf("faults, %s: %d of them, %v", name, len(job.Faults), err)
 			}
 		})
@@ -78,7 +79,7 @@ func TestMetadataIsBounded(t *testing.T) {
 	}
 	body := []byte(`{"id":"batch_1","status":"validating","metadata":{` + b.String()[1:] + `}}`)
 	_, told, err := parseJob(body)
-	if err != nil || len(told.metadata.v) != maxMetadata || told.metadata.v["k15"].v == "" {
+	if err != nil || len(told.metadata.v) != maxMetadata || told.metadata.v["k15"].V == "" {
 		t.Errorf("%d pairs, %v", len(told.metadata.v), err)
 	}
 	if _, _, err := parseJob(append(body[:len(body)-2], `,"k49999":"again"}}`...)); err == nil {
@@ -88,8 +89,8 @@ func TestMetadataIsBounded(t *testing.T) {
 
 // What lies behind the bound is read, if not kept: it must be JSON.
 func TestLongArraysAreReadToTheEnd(t *testing.T) {
-	whole := `{"id":"batch_1","status":"failed","errors":{"data":` + elements(maxList, `{"code":"c","line":1}`) + `}}`
-	if job, _, err := parseJob([]byte(whole)); err != nil || len(job.Faults) != maxList || job.Faults[maxList-1] != (batch.Fault{Line: 1, Code: "c"}) {
+	whole := `{"id":"batch_1","status":"failed","errors":{"data":` + elements(loose.MaxList, `{"code":"c","line":1}`) + `}}`
+	if job, _, err := parseJob([]byte(whole)); err != nil || len(job.Faults) != loose.MaxList || job.Faults[loose.MaxList-1] != (batch.Fault{Line: 1, Code: "c"}) {
 		t.Errorf("%d faults, %v", len(job.Faults), err)
 	}
 	for _, end := range []string{`,{"code"`, `,{"code":"c","code":"c"}]}}`, `,]}}`, `} }`, ``} {

@@ -15,13 +15,11 @@ const (
 	// CodeBodySize: the body was not as long as announced; nothing was made.
 	CodeBodySize = "body_size_mismatch"
 
-	codeInvalidID         = "invalid_id"
-	codeInvalidCustomID   = "invalid_custom_id"
-	codeInvalidClassifier = "invalid_classifier"
-	codeInvalidMetadata   = "invalid_metadata"
-	codeInvalidName       = "invalid_file_name"
-	codeOtherFile         = "other_input_file"
-	codeOtherMetadata     = "other_metadata"
+	codeInvalidID       = "invalid_id"
+	codeInvalidMetadata = "invalid_metadata"
+	codeInvalidName     = "invalid_file_name"
+	codeOtherFile       = "other_input_file"
+	codeOtherMetadata   = "other_metadata"
 )
 
 // fault is a documented error envelope, without its prose.

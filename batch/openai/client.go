@@ -10,9 +10,6 @@ package openai
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"io"
 	"maps"
@@ -20,10 +17,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
 	"rollcall/batch/transport"
 )
 
@@ -32,7 +29,7 @@ type Client struct {
 	cfg   Config
 	base  *url.URL
 	wire  *transport.Client
-	frame atomic.Pointer[frame] // of the classifier last rendered
+	lines line.Frames
 }
 
 var (
@@ -64,15 +61,11 @@ func (c *Client) Account() batch.Account {
 // fingerprint stays when the key of a configured project is rotated. Without a
 // project the key is all that tells accounts apart.
 func (c *Client) fingerprint() string {
-	mac := hmac.New(sha256.New, c.cfg.FingerprintKey)
 	kind, id := "project", c.cfg.Project
 	if id == "" {
 		kind, id = "key", c.cfg.APIKey()
 	}
-	// None of the parts can hold a zero byte.
-	io.WriteString(mac, strings.Join([]string{c.cfg.Processor, c.base.Host, c.cfg.Organization, kind, id}, "\x00"))
-	sum := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil))
-	return strings.ToLower(sum[:26])
+	return batch.Fingerprint(c.cfg.FingerprintKey, c.cfg.Processor, c.base.Host, c.cfg.Organization, kind, id)
 }
 
 // Capabilities are those of the dialect. OpenAI's: jobs are listed with their
@@ -230,20 +223,9 @@ func (c *Client) read(resp *http.Response) *answer {
 func (c *Client) meta(resp *http.Response) *answer {
 	return &answer{
 		status:     resp.StatusCode,
-		retryAfter: transport.RetryAfter(resp.Header, c.now(resp.Header)),
+		retryAfter: transport.RetryAfter(resp.Header, c.cfg.Now),
 		requestID:  batch.SafeCode(resp.Header.Get("X-Request-Id")),
 	}
-}
-
-func (c *Client) now(h http.Header) time.Time {
-	if c.cfg.Now != nil {
-		return c.cfg.Now()
-	}
-	at, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return time.Unix(1<<40, 0) // far ahead: a date cannot be read against nothing
-	}
-	return at
 }
 
 // error is what a method returns about this answer. It keeps no prose.

@@ -58,7 +58,6 @@ type Config struct {
 const (
 	defaultCallTimeout     = time.Minute
 	defaultTransferTimeout = 30 * time.Minute
-	minFingerprintKey      = 16
 )
 
 // New checks cfg and returns a Client. It makes no call.
@@ -77,8 +76,8 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.New("openai: the API key is missing or holds white space or other odd characters")
 	case cfg.Organization != "" && !transport.HeaderSafe(cfg.Organization), cfg.Project != "" && !transport.HeaderSafe(cfg.Project):
 		return nil, errors.New("openai: organization and project are ids without white space")
-	case len(cfg.FingerprintKey) < minFingerprintKey:
-		return nil, fmt.Errorf("openai: the fingerprint key is shorter than %d bytes", minFingerprintKey)
+	case len(cfg.FingerprintKey) < batch.MinFingerprintKey:
+		return nil, fmt.Errorf("openai: the fingerprint key is shorter than %d bytes", batch.MinFingerprintKey)
 	}
 	if cfg.Processor == "" {
 		cfg.Processor = "openai"

@@ -81,7 +81,7 @@ func cutOps() []cutOp {
 		}},
 		{"content", "GET /v1/files/", false, batch.Temporary, func(r *rig) func(*openai.Client) (error, bool) {
 			job := r.create(r.upload())
-			r.advance(2 * time.Minute)
+			r.Advance(2 * time.Minute)
 			file := r.status(job.ID).Files[0].ID
 			want, err := r.content(file)
 			if err != nil {
@@ -125,7 +125,7 @@ func (r *rig) files() []batch.ListedFile {
 
 func (r *rig) jobIDs() (ids []string) {
 	r.Helper()
-	for _, j := range r.books().Jobs {
+	for _, j := range r.Books().Jobs {
 		ids = append(ids, j.ID)
 	}
 	return ids
@@ -200,7 +200,7 @@ func TestCuts(t *testing.T) {
 func cutCall(t *testing.T, op cutOp, run cutRun) {
 	t.Helper()
 	r := newRig(t)
-	relay := sqltest.NewCutter(t, strings.TrimPrefix(r.url, "http://"), sqltest.HTTP)
+	relay := sqltest.NewCutter(t, strings.TrimPrefix(r.URL, "http://"), sqltest.HTTP)
 	timeout := cutLong
 	if run.silent() {
 		timeout = cutShort
@@ -210,7 +210,7 @@ func cutCall(t *testing.T, op cutOp, run cutRun) {
 	if run.warm {
 		_, _ = c.ListFiles(t.Context(), "") // one that the machine is too busy for is no use, and no fault
 	}
-	before := r.books().Requests[op.name]
+	before := r.Books().Requests[op.name]
 	cut := &sqltest.Cut{Place: run.place, Fault: run.fault, At: run.at, Request: func(b []byte) bool { return bytes.HasPrefix(b, []byte(op.request)) }}
 	relay.Cut(cut)
 	began := time.Now()
@@ -231,12 +231,12 @@ func cutCall(t *testing.T, op cutOp, run cutRun) {
 	case err != nil && batch.KindOf(err) != op.failure:
 		t.Errorf("it failed as %s, want %s: %v", batch.KindOf(err), op.failure, err)
 	}
-	for _, secret := range []string{sandboxKey, "Bearer", r.url, relay.HostPort(), reportOf("w1-s1")} {
+	for _, secret := range []string{sandboxKey, "Bearer", r.URL, relay.HostPort(), reportOf("w1-s1")} {
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("the error holds %q", secret)
 		}
 	}
-	if n := r.books().Requests[op.name] - before; n > 1 && !safe(op) {
+	if n := r.Books().Requests[op.name] - before; n > 1 && !safe(op) {
 		t.Errorf("%d requests were sent", n)
 	}
 	if op.name == "create" {

@@ -1,79 +1,78 @@
 package openai
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
+	"rollcall/batch/loose"
 )
 
 // wireLine is a line of an output or error file; both have one shape, and
 // which file a line is in says nothing about it.
 type wireLine struct {
-	CustomID str            `json:"custom_id"`
-	Response obj[wireReply] `json:"response"`
-	Error    obj[wireFault] `json:"error"`
+	CustomID loose.Str            `json:"custom_id"`
+	Response loose.Obj[wireReply] `json:"response"`
+	Error    loose.Obj[wireFault] `json:"error"`
 }
 
 type wireReply struct {
-	StatusCode num           `json:"status_code"`
-	Body       obj[wireBody] `json:"body"`
+	StatusCode loose.Num           `json:"status_code"`
+	Body       loose.Obj[wireBody] `json:"body"`
 }
 
 // wireBody is the answer of any endpoint or, with another status than 200, an
 // error. Which members count is for the endpoint to say.
 type wireBody struct {
-	Object str            `json:"object"`
-	Model  str            `json:"model"`
-	Usage  obj[wireUsage] `json:"usage"`
-	Error  obj[wireFault] `json:"error"`
+	Object loose.Str            `json:"object"`
+	Model  loose.Str            `json:"model"`
+	Usage  loose.Obj[wireUsage] `json:"usage"`
+	Error  loose.Obj[wireFault] `json:"error"`
 
-	Choices sole[obj[wireChoice]] `json:"choices"` // of a chat completion
+	Choices loose.Sole[loose.Obj[wireChoice]] `json:"choices"` // of a chat completion
 
-	Status     str                 `json:"status"` // of a response
-	Incomplete obj[wireIncomplete] `json:"incomplete_details"`
-	Output     output              `json:"output"`
+	Status     loose.Str                 `json:"status"` // of a response
+	Incomplete loose.Obj[wireIncomplete] `json:"incomplete_details"`
+	Output     output                    `json:"output"`
 
-	Results sole[obj[wireScores]] `json:"results"` // of a moderation
+	Results loose.Sole[loose.Obj[wireScores]] `json:"results"` // of a moderation
 }
 
 type wireChoice struct {
-	FinishReason str              `json:"finish_reason"`
-	Message      obj[wireMessage] `json:"message"`
+	FinishReason loose.Str              `json:"finish_reason"`
+	Message      loose.Obj[wireMessage] `json:"message"`
 }
 
 type wireMessage struct {
-	Content str `json:"content"`
-	Refusal str `json:"refusal"`
+	Content loose.Str `json:"content"`
+	Refusal loose.Str `json:"refusal"`
 }
 
 type wireUsage struct {
-	PromptTokens     num `json:"prompt_tokens"` // of a chat completion
-	CompletionTokens num `json:"completion_tokens"`
-	InputTokens      num `json:"input_tokens"` // of a response
-	OutputTokens     num `json:"output_tokens"`
+	PromptTokens     loose.Num `json:"prompt_tokens"` // of a chat completion
+	CompletionTokens loose.Num `json:"completion_tokens"`
+	InputTokens      loose.Num `json:"input_tokens"` // of a response
+	OutputTokens     loose.Num `json:"output_tokens"`
 }
 
 // DecodeResult reads one line, in one parse.
-func (c *Client) DecodeResult(line []byte) batch.Result {
+func (c *Client) DecodeResult(raw []byte) batch.Result {
 	var w wireLine
-	if json.Unmarshal(line, &w) != nil {
-		return batch.Result{CustomID: recoverID(line), Outcome: batch.Unreadable}
+	if json.Unmarshal(raw, &w) != nil {
+		return batch.Result{CustomID: line.RecoverID(raw), Outcome: batch.Unreadable}
 	}
-	r := batch.Result{CustomID: w.CustomID.v}
+	r := batch.Result{CustomID: w.CustomID.V}
 	switch {
-	case r.CustomID == "", w.Error.odd && !w.Response.set:
+	case r.CustomID == "", w.Error.Odd && !w.Response.Set:
 		r.Outcome = batch.Unreadable
-	case w.Response.set && w.Response.v.StatusCode.set:
-		c.decodeReply(&r, &w.Response.v)
-	case w.Error.set:
-		decodeFault(&r, &w.Error.v)
-	case w.Response.set, w.Response.odd:
+	case w.Response.Set && w.Response.V.StatusCode.Set:
+		c.decodeReply(&r, &w.Response.V)
+	case w.Error.Set:
+		decodeFault(&r, &w.Error.V)
+	case w.Response.Set, w.Response.Odd:
 		r.Outcome = batch.BadShape
 	default: // neither: nothing says that it ran
 		r.Outcome = batch.NotRun
@@ -84,13 +83,13 @@ func (c *Client) DecodeResult(line []byte) batch.Result {
 // decodeReply looks at the status before anything else: a line with an HTTP
 // error has a null "error", and its reason is in the body.
 func (c *Client) decodeReply(r *batch.Result, reply *wireReply) {
-	body := &reply.Body.v
-	usage := &body.Usage.v
-	r.Model = batch.SafeName(body.Model.v)
-	r.InputTokens = max(usage.PromptTokens.v, usage.InputTokens.v, 0)
-	r.OutputTokens = max(usage.CompletionTokens.v, usage.OutputTokens.v, 0)
+	body := &reply.Body.V
+	usage := &body.Usage.V
+	r.Model = batch.SafeName(body.Model.V)
+	r.InputTokens = max(usage.PromptTokens.V, usage.InputTokens.V, 0)
+	r.OutputTokens = max(usage.CompletionTokens.V, usage.OutputTokens.V, 0)
 
-	if reply.StatusCode.v == http.StatusOK {
+	if reply.StatusCode.V == http.StatusOK {
 		switch c.cfg.Endpoint {
 		case EndpointResponses:
 			decodeResponse(r, body)
@@ -101,9 +100,9 @@ func (c *Client) decodeReply(r *batch.Result, reply *wireReply) {
 		}
 		return
 	}
-	status := int(reply.StatusCode.v)
-	w := &body.Error.v
-	f := fault{code: w.Code.v, typ: w.Type.v}
+	status := int(reply.StatusCode.V)
+	w := &body.Error.V
+	f := fault{code: w.Code.V, typ: w.Type.V}
 	r.Code = f.word()
 	switch {
 	case status < 400 || status > 599:
@@ -123,7 +122,7 @@ func (c *Client) decodeReply(r *batch.Result, reply *wireReply) {
 
 // filtered knows the content filter by its code, on the error or inside it.
 func filtered(w *wireFault) bool {
-	for _, code := range []string{w.Code.v, w.Inner1.v.Code.v, w.Inner2.v.Code.v} {
+	for _, code := range []string{w.Code.V, w.Inner1.V.Code.V, w.Inner2.V.Code.V} {
 		switch strings.ToLower(code) {
 		case "content_filter", "content_policy_violation", "responsibleaipolicyviolation":
 			return true
@@ -136,73 +135,39 @@ func filtered(w *wireFault) bool {
 // an answer that was cut may still be good JSON. An empty answer is none.
 func decodeCompletion(r *batch.Result, body *wireBody) {
 	r.Outcome = batch.BadShape
-	if body.Object.v != "chat.completion" || body.Choices.n != 1 {
+	if body.Object.V != "chat.completion" || body.Choices.N != 1 {
 		return
 	}
-	choice := &body.Choices.v.v
-	message := &choice.Message.v
-	switch reason := choice.FinishReason.v; {
+	choice := &body.Choices.V.V
+	message := &choice.Message.V
+	switch reason := choice.FinishReason.V; {
 	case reason == "content_filter":
 		r.Outcome = batch.Blocked
 	case reason == "length":
 		r.Outcome = batch.Truncated
 	case reason != "stop":
 		r.Code = batch.SafeCode(reason)
-	case message.Refusal.v != "":
+	case message.Refusal.V != "":
 		r.Outcome = batch.Refused
-	case message.Refusal.odd, strings.TrimSpace(message.Content.v) == "":
+	case message.Refusal.Odd, strings.TrimSpace(message.Content.V) == "":
 	default:
 		r.Outcome = batch.Answered
-		r.Content = []byte(message.Content.v)
+		r.Content = []byte(message.Content.V)
 	}
 }
 
 // decodeFault reads the error of a line without a response: it was not run.
 func decodeFault(r *batch.Result, w *wireFault) {
-	f := fault{code: w.Code.v, typ: w.Type.v}
+	f := fault{code: w.Code.V, typ: w.Type.V}
 	r.Code = f.word()
 	switch {
 	case f.outOfCredit():
 		r.Outcome = batch.ItemOutOfCredit
-	case w.Code.v == "batch_expired":
+	case w.Code.V == "batch_expired":
 		r.Outcome = batch.Expired
-	case w.Code.v == "batch_cancelled", w.Code.v == "batch_canceled":
+	case w.Code.V == "batch_cancelled", w.Code.V == "batch_canceled":
 		r.Outcome = batch.Cancelled
 	default:
 		r.Outcome = batch.NotRun
 	}
-}
-
-// recoverID finds the custom_id of a line that strict reading refused, so that
-// the item can be named as the one that failed. The line must still be one
-// whole JSON object with exactly one custom_id at the top: nothing is guessed.
-func recoverID(line []byte) string {
-	dec := jsontext.NewDecoder(bytes.NewReader(line), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != jsontext.KindBeginObject {
-		return ""
-	}
-	var id str
-	seen := 0
-	for dec.PeekKind() == jsontext.KindString {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return ""
-		}
-		if name.String() == "custom_id" {
-			seen++
-			err = id.UnmarshalJSONFrom(dec)
-		} else {
-			err = dec.SkipValue()
-		}
-		if err != nil {
-			return ""
-		}
-	}
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != jsontext.KindEndObject {
-		return ""
-	}
-	if _, err := dec.ReadToken(); err != io.EOF || seen != 1 || !validCustomID(id.v) {
-		return ""
-	}
-	return id.v
 }

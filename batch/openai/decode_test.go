@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 	"rollcall/batch/transport"
 )
 
@@ -218,7 +219,7 @@ func FuzzDecodeResult(f *testing.F) {
 		if r.Outcome == batch.Answered {
 			checkAnswered(t, line, r)
 		}
-		if r.Outcome == batch.Unreadable && r.CustomID != "" && !validCustomID(r.CustomID) {
+		if r.Outcome == batch.Unreadable && r.CustomID != "" && !batch.ValidCustomID(r.CustomID) {
 			t.Errorf("an id was guessed: %q", r.CustomID)
 		}
 	})
@@ -242,7 +243,7 @@ func FuzzParseJob(f *testing.F) {
 		if v := otherwise(t, body); member(v, "id") != job.ID || told.file != "" && member(v, "input_file_id") != told.file {
 			t.Errorf("another reader finds another job than %s over %s", job.ID, told.file)
 		}
-		if len(job.Faults) > maxList || len(told.metadata.v) > maxMetadata || len(job.Faults) > 0 && job.Phase != batch.PhaseInvalid {
+		if len(job.Faults) > loose.MaxList || len(told.metadata.v) > maxMetadata || len(job.Faults) > 0 && job.Phase != batch.PhaseInvalid {
 			t.Errorf("%d faults, %d pairs", len(job.Faults), len(told.metadata.v))
 		}
 		aTime(t, job.Expires)

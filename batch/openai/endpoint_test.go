@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
 )
 
 // rendered is a line, decoded by another reader.
@@ -68,7 +69,7 @@ func TestModerationRequest(t *testing.T) {
 	} {
 		cl := scoring()
 		change(cl)
-		if _, err := speaking(EndpointModerations).AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != codeInvalidClassifier {
+		if _, err := speaking(EndpointModerations).AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != line.CodeClassifier {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -76,12 +77,12 @@ func TestModerationRequest(t *testing.T) {
 	c, cl := speaking(EndpointModerations), scoring()
 	rendered(t, c, cl, "x")
 	cl.Thresholds[0].Label = "no such label"
-	if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != codeInvalidClassifier {
+	if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != line.CodeClassifier {
 		t.Errorf("a changed threshold: %v", err)
 	}
 	// A model that is asked gives no scores.
 	for _, e := range []Endpoint{EndpointChat, EndpointResponses} {
-		if _, err := speaking(e).AppendRequest(nil, scoring(), "w1-s1", batch.NewText("x")); codeOf(err) != codeInvalidClassifier {
+		if _, err := speaking(e).AppendRequest(nil, scoring(), "w1-s1", batch.NewText("x")); codeOf(err) != line.CodeClassifier {
 			t.Errorf("thresholds for %s: %v", e, err)
 		}
 	}
@@ -131,7 +132,7 @@ func TestEchoRequest(t *testing.T) {
 	}
 	cl := echoing()
 	cl.Schema = []byte(`{"properties":{"token":{"type":"string"}},"required":["token"]}`)
-	if _, err := new(Client).AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != codeInvalidClassifier {
+	if _, err := new(Client).AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != line.CodeClassifier {
 		t.Errorf("a schema with a token of its own: %v", err)
 	}
 }
@@ -172,7 +173,7 @@ func TestDeploymentStandsForTheModel(t *testing.T) {
 	}
 	cl := testClassifier()
 	cl.Model = "reports-batch"
-	if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != codeInvalidClassifier {
+	if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); codeOf(err) != line.CodeClassifier {
 		t.Errorf("a model that nothing stands for: %v", err)
 	}
 }

@@ -178,10 +178,10 @@ func checkPage[W, T any](t *testing.T, body []byte, page *listing[W, T], shown f
 		t.Errorf("%q with %v", next, err)
 	case err == nil && next != "" && next != page.Data.last:
 		t.Errorf("the next page is behind %q, the last element is %q", next, page.Data.last)
-	case err == nil && next == "" && page.HasMore.v:
+	case err == nil && next == "" && page.HasMore.V:
 		t.Error("the list ends where it says that there is more")
 	}
-	if _, err := page.next(page.Data.last, 0); err == nil && page.HasMore.v {
+	if _, err := page.next(page.Data.last, 0); err == nil && page.HasMore.V {
 		t.Error("the same page again was taken for another")
 	}
 }
@@ -240,7 +240,7 @@ func FuzzCustomIDThere(f *testing.F) {
 	c, question := new(Client), testClassifier()
 	f.Fuzz(func(t *testing.T, id, text string) {
 		line, err := c.AppendRequest([]byte("before\n"), question, id, batch.NewText(text))
-		if !validCustomID(id) {
+		if !batch.ValidCustomID(id) {
 			if err == nil || string(line) != "before\n" || strings.Contains(err.Error(), text) && len(text) > 20 {
 				t.Errorf("%q: %v", id, err)
 			}

@@ -6,9 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"rollcall/batch"
+	"rollcall/batch/line"
 	"rollcall/batch/transport"
 )
 
@@ -32,21 +31,21 @@ func (c *Client) ListJobs(ctx context.Context, after string) (batch.JobPage, err
 // somebody else's. One that is no string could be anybody's.
 func listedJob(w *wireJob) (id string, l batch.ListedJob, shown bool, err error) {
 	job, _, err := jobOf(w)
-	if err != nil || w.InputFileID.odd {
+	if err != nil || w.InputFileID.Odd {
 		return "", batch.ListedJob{}, false, errShape
 	}
-	l = batch.ListedJob{Job: job, Created: w.CreatedAt.t}
-	if transport.PathSafe(w.InputFileID.v) {
-		l.FileID = w.InputFileID.v
+	l = batch.ListedJob{Job: job, Created: w.CreatedAt.T}
+	if transport.PathSafe(w.InputFileID.V) {
+		l.FileID = w.InputFileID.V
 	}
 	for k, v := range w.Metadata.v {
-		if !v.set {
+		if !v.Set {
 			continue
 		}
 		if l.Metadata == nil {
 			l.Metadata = make(map[string]string, len(w.Metadata.v))
 		}
-		l.Metadata[k] = v.v
+		l.Metadata[k] = v.V
 	}
 	return job.ID, l, true, nil
 }
@@ -65,19 +64,19 @@ func (c *Client) ListFiles(ctx context.Context, after string) (batch.FilePage, e
 // listedFile shows no file of another purpose, for a server that does not
 // select by it.
 func listedFile(w *wireFile) (id string, l batch.ListedFile, shown bool, err error) {
-	if !transport.PathSafe(w.ID.v) || w.Purpose.odd {
+	if !transport.PathSafe(w.ID.V) || w.Purpose.Odd {
 		return "", batch.ListedFile{}, false, errShape
 	}
-	l = batch.ListedFile{ID: w.ID.v, Bytes: max(w.Bytes.v, 0), Created: w.CreatedAt.t}
-	if name := w.Filename.v; safeName(name) {
+	l = batch.ListedFile{ID: w.ID.V, Bytes: max(w.Bytes.V, 0), Created: w.CreatedAt.T}
+	if name := w.Filename.V; safeName(name) {
 		l.Name = name
 	}
-	return l.ID, l, w.Purpose.v == "" || w.Purpose.v == "batch", nil
+	return l.ID, l, w.Purpose.V == "" || w.Purpose.V == "batch", nil
 }
 
 // safeName is true for a name of at most 128 of [A-Za-z0-9_.-].
 func safeName(name string) bool {
-	odd := func(r rune) bool { return r > 'z' || r != '.' && !idByte(byte(r)) }
+	odd := func(r rune) bool { return r != '.' && !batch.ValidCustomID(string(r)) }
 	return len(name) <= 128 && strings.IndexFunc(name, odd) < 0
 }
 
@@ -119,12 +118,4 @@ func (c *Client) endsAnyway(ctx context.Context, jobID string, refusal *batch.Er
 }
 
 // RequestID reads no more of the line than its custom_id, and keeps no more.
-func (c *Client) RequestID(line []byte) (customID string, ok bool) {
-	var w struct {
-		CustomID str `json:"custom_id"`
-	}
-	if json.Unmarshal(line, &w) != nil || !validCustomID(w.CustomID.v) {
-		return "", false
-	}
-	return w.CustomID.v, true
-}
+func (c *Client) RequestID(request []byte) (customID string, ok bool) { return line.ReadID(request) }

@@ -347,7 +347,7 @@ func FuzzRequestID(f *testing.F) {
 	c := new(Client)
 	f.Fuzz(func(t *testing.T, line []byte) {
 		id, ok := c.RequestID(line)
-		if ok != validCustomID(id) {
+		if ok != batch.ValidCustomID(id) {
 			t.Errorf("%q, %v", id, ok)
 		}
 		if ok && member(otherwise(t, line), "custom_id") != id {

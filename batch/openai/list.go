@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 	"rollcall/batch/transport"
 )
 
@@ -27,16 +28,16 @@ var errList = errors.New("the list contradicts itself")
 
 // listing is a page of a list of W, of which T is kept.
 type listing[W, T any] struct {
-	Object  str           `json:"object"`
-	Data    entries[W, T] `json:"data"`
-	LastID  str           `json:"last_id"`
-	HasMore flag          `json:"has_more"`
-	Paging  obj[paging]   `json:"paging"`
+	Object  loose.Str         `json:"object"`
+	Data    entries[W, T]     `json:"data"`
+	LastID  loose.Str         `json:"last_id"`
+	HasMore loose.Flag        `json:"has_more"`
+	Paging  loose.Obj[paging] `json:"paging"`
 }
 
 // paging is how a dialect with Cursor continues a list.
 type paging struct {
-	NextCursor str `json:"next_cursor"`
+	NextCursor loose.Str `json:"next_cursor"`
 }
 
 // entries are the elements of a page. Each is turned into what is kept of it
@@ -57,16 +58,16 @@ func (e *entries[W, T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	e.set = true
 	seen := map[string]bool{}
-	return eachElement(dec, func(i int) error {
-		var w obj[W]
+	return loose.EachElement(dec, func(i int) error {
+		var w loose.Obj[W]
 		if i == maxEntries {
 			return errShape
 		}
 		if err := json.UnmarshalDecode(dec, &w); err != nil {
 			return err
 		}
-		id, v, shown, err := e.read(&w.v)
-		if err != nil || !w.set || seen[id] {
+		id, v, shown, err := e.read(&w.V)
+		if err != nil || !w.Set || seen[id] {
 			return errShape
 		}
 		seen[id] = true
@@ -82,11 +83,11 @@ func (e *entries[W, T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // at the end of the list.
 func (l *listing[W, T]) next(after string, asked int) (string, error) {
 	switch {
-	case !l.Data.set, l.HasMore.odd, l.Object.set && l.Object.v != "list":
+	case !l.Data.set, l.HasMore.Odd, l.Object.Set && l.Object.V != "list":
 		return "", errShape
-	case l.HasMore.set && !l.HasMore.v, !l.HasMore.set && l.Data.n < asked:
+	case l.HasMore.Set && !l.HasMore.V, !l.HasMore.Set && l.Data.n < asked:
 		return "", nil
-	case l.Data.n == 0, l.Data.last == after, l.LastID.odd, l.LastID.v != "" && l.LastID.v != l.Data.last:
+	case l.Data.n == 0, l.Data.last == after, l.LastID.Odd, l.LastID.V != "" && l.LastID.V != l.Data.last:
 		return "", errList
 	}
 	return l.Data.last, nil
@@ -95,22 +96,22 @@ func (l *listing[W, T]) next(after string, asked int) (string, error) {
 // cursor is next for a dialect with Cursor: the list says itself where it goes
 // on, and ends where it does not. A full page that says nothing is no end.
 func (l *listing[W, T]) cursor(after string, asked int) (string, error) {
-	next := l.Paging.v.NextCursor
+	next := l.Paging.V.NextCursor
 	switch {
-	case !l.Data.set, l.Paging.odd, next.odd, l.Object.set && l.Object.v != "list":
+	case !l.Data.set, l.Paging.Odd, next.Odd, l.Object.Set && l.Object.V != "list":
 		return "", errShape
-	case l.HasMore.v && next.v == "":
+	case l.HasMore.V && next.V == "":
 		return "", errList // more, and no way to it
-	case next.v == "" && !l.Paging.set && !l.HasMore.set && l.Data.n >= asked:
+	case next.V == "" && !l.Paging.Set && !l.HasMore.Set && l.Data.n >= asked:
 		return "", errShape
-	case next.v == "":
+	case next.V == "":
 		return "", nil
-	case !validCursor(next.v):
+	case !validCursor(next.V):
 		return "", errShape
-	case l.Data.n == 0, next.v == after:
+	case l.Data.n == 0, next.V == after:
 		return "", errList
 	}
-	return next.v, nil
+	return next.V, nil
 }
 
 // validCursor is true for at most 512 visible characters of ASCII.
@@ -149,11 +150,11 @@ func (c *Client) list(ctx context.Context, op, path string, query url.Values, af
 		resp.Body = io.NopCloser(io.LimitReader(resp.Body, maxAnswer))
 		return "", c.read(resp).fault(op, readKind)
 	}
-	body := &tapped{r: resp.Body}
+	body := &loose.Tap{R: resp.Body}
 	err = json.UnmarshalRead(body, page)
 	switch {
-	case body.err != nil:
-		return "", c.meta(resp).error(op, readFault(body.err), body.err)
+	case body.Err != nil:
+		return "", c.meta(resp).error(op, readFault(body.Err), body.Err)
 	case err != nil: // it may quote the answer
 		return "", c.meta(resp).error(op, batch.BadAnswer, errShape)
 	}
@@ -166,19 +167,4 @@ func (c *Client) list(ctx context.Context, op, path string, query url.Values, af
 		return "", c.meta(resp).error(op, batch.BadAnswer, err)
 	}
 	return next, nil
-}
-
-// tapped remembers why reading ended early: a decoder's error does not tell a
-// broken connection from broken JSON.
-type tapped struct {
-	r   io.Reader
-	err error
-}
-
-func (t *tapped) Read(p []byte) (int, error) {
-	n, err := t.r.Read(p)
-	if err != nil && err != io.EOF {
-		t.err = err
-	}
-	return n, err
 }

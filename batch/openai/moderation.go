@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 )
 
 // maxCategories bounds the categories of a moderation; 13 are documented.
@@ -13,9 +14,9 @@ const maxCategories = 100
 
 // wireScores is the result for one text.
 type wireScores struct {
-	Flagged    flag   `json:"flagged"`
-	Categories marks  `json:"categories"`
-	Scores     scores `json:"category_scores"`
+	Flagged    loose.Flag `json:"flagged"`
+	Categories marks      `json:"categories"`
+	Scores     scores     `json:"category_scores"`
 }
 
 // marks are the categories that are true. Null is neither true nor false.
@@ -27,13 +28,13 @@ type marks struct {
 
 func (m *marks) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var err error
-	m.set, err = eachMember(dec, func(name string) error {
-		var f flag
+	m.set, err = loose.EachMember(dec, func(name string) error {
+		var f loose.Flag
 		if err := f.UnmarshalJSONFrom(dec); err != nil {
 			return err
 		}
-		m.odd = m.odd || f.odd || len(m.v) == maxCategories || !safeCategory(name)
-		if f.v && !m.odd {
+		m.odd = m.odd || f.Odd || len(m.v) == maxCategories || !safeCategory(name)
+		if f.V && !m.odd {
 			m.v = append(m.v, name)
 		}
 		return nil
@@ -49,7 +50,7 @@ type scores struct {
 
 func (s *scores) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	s.v = map[string]float64{}
-	_, err := eachMember(dec, func(name string) error {
+	_, err := loose.EachMember(dec, func(name string) error {
 		raw, err := dec.ReadValue()
 		if err != nil || raw.Kind() == jsontext.KindNull {
 			return err
@@ -72,8 +73,8 @@ func safeCategory(name string) bool { return name != "" && batch.SafeName(name) 
 // answer of them. There is one result, because there is one text in a line.
 func decodeModeration(r *batch.Result, body *wireBody) {
 	r.Outcome = batch.BadShape
-	result := &body.Results.v.v
-	if body.Results.n != 1 || body.Error.set || !result.Flagged.set || !result.Categories.set || result.Categories.odd ||
+	result := &body.Results.V.V
+	if body.Results.N != 1 || body.Error.Set || !result.Flagged.Set || !result.Categories.set || result.Categories.odd ||
 		result.Scores.odd || len(result.Scores.v) == 0 {
 		return
 	}

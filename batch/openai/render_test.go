@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rollcall/batch"
+	"rollcall/batch/line"
 )
 
 func testClassifier() *batch.Classifier {
@@ -178,7 +179,7 @@ func TestAppendRequestRefuses(t *testing.T) {
 		var c Client
 		cl := testClassifier()
 		change(cl)
-		if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); batch.KindOf(err) != batch.Rejected || codeOf(err) != codeInvalidClassifier {
+		if _, err := c.AppendRequest(nil, cl, "w1-s1", batch.NewText("x")); batch.KindOf(err) != batch.Rejected || codeOf(err) != line.CodeClassifier {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -213,20 +214,6 @@ func TestFrameFollowsTheClassifier(t *testing.T) {
 		fresh, err := new(Client).AppendRequest(nil, cl, "w1-s1", batch.NewText("x"))
 		if err != nil || bytes.Equal(before, after) || !bytes.Equal(after, fresh) {
 			t.Errorf("a change of the classifier does not show, or not whole: %s, %v", after, err)
-		}
-	}
-}
-
-func TestSchemaName(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                       "classification",
-		"patient-community/1":    "patient-community_1",
-		"a b\nc":                 "a_b_c",
-		"ä":                      "__",
-		strings.Repeat("x", 100): strings.Repeat("x", 64),
-	} {
-		if got := schemaName(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }

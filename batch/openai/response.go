@@ -7,10 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 )
 
 type wireIncomplete struct {
-	Reason str `json:"reason"`
+	Reason loose.Str `json:"reason"`
 }
 
 // output is what a response consists of: items of thinking, which are passed
@@ -25,10 +26,10 @@ type output struct {
 }
 
 type wireItem struct {
-	Type    str   `json:"type"`
-	Role    str   `json:"role"`
-	Status  str   `json:"status"`
-	Content parts `json:"content"`
+	Type    loose.Str `json:"type"`
+	Role    loose.Str `json:"role"`
+	Status  loose.Str `json:"status"`
+	Content parts     `json:"content"`
 }
 
 // parts are the contents of a message.
@@ -39,61 +40,61 @@ type parts struct {
 }
 
 type wirePart struct {
-	Type    str `json:"type"`
-	Text    str `json:"text"`
-	Refusal str `json:"refusal"`
+	Type    loose.Str `json:"type"`
+	Text    loose.Str `json:"text"`
+	Refusal loose.Str `json:"refusal"`
 }
 
 func (o *output) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	var item obj[wireItem] // one for all: an answer may have many
-	return eachElement(dec, func(i int) error {
-		if i == maxList {
+	var item loose.Obj[wireItem] // one for all: an answer may have many
+	return loose.EachElement(dec, func(i int) error {
+		if i == loose.MaxList {
 			o.odd = true
 		}
-		if i >= maxList {
+		if i >= loose.MaxList {
 			return dec.SkipValue()
 		}
-		item = obj[wireItem]{}
+		item = loose.Obj[wireItem]{}
 		if err := json.UnmarshalDecode(dec, &item); err != nil {
 			return err
 		}
-		o.add(&item.v)
+		o.add(&item.V)
 		return nil
 	})
 }
 
 func (o *output) add(item *wireItem) {
-	switch item.Type.v {
+	switch item.Type.V {
 	case "reasoning":
 	case "message":
 		o.messages++
 		o.text.WriteString(item.Content.text.String())
 		o.refused = o.refused || item.Content.refused
-		o.truncated = o.truncated || item.Status.v == "incomplete"
-		o.odd = o.odd || item.Content.odd || item.Role.odd || item.Role.set && item.Role.v != "assistant"
+		o.truncated = o.truncated || item.Status.V == "incomplete"
+		o.odd = o.odd || item.Content.odd || item.Role.Odd || item.Role.Set && item.Role.V != "assistant"
 	case "":
 		o.odd = true
 	default:
-		o.other = item.Type.v
+		o.other = item.Type.V
 	}
 }
 
 func (p *parts) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	p.odd = dec.PeekKind() != jsontext.KindBeginArray
-	var part obj[wirePart]
-	return eachElement(dec, func(i int) error {
-		p.odd = p.odd || i >= maxList
-		if i >= maxList {
+	var part loose.Obj[wirePart]
+	return loose.EachElement(dec, func(i int) error {
+		p.odd = p.odd || i >= loose.MaxList
+		if i >= loose.MaxList {
 			return dec.SkipValue()
 		}
-		part = obj[wirePart]{}
+		part = loose.Obj[wirePart]{}
 		if err := json.UnmarshalDecode(dec, &part); err != nil {
 			return err
 		}
-		switch w := &part.v; {
-		case w.Type.v == "output_text" && w.Text.set:
-			p.text.WriteString(w.Text.v)
-		case w.Type.v == "refusal" && w.Refusal.set:
+		switch w := &part.V; {
+		case w.Type.V == "output_text" && w.Text.Set:
+			p.text.WriteString(w.Text.V)
+		case w.Type.V == "refusal" && w.Refusal.Set:
 			p.refused = true
 		default:
 			p.odd = true
@@ -106,24 +107,24 @@ func (p *parts) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // as decodeCompletion does.
 func decodeResponse(r *batch.Result, body *wireBody) {
 	r.Outcome = batch.BadShape
-	if body.Object.v != "response" {
+	if body.Object.V != "response" {
 		return
 	}
-	switch body.Status.v {
+	switch body.Status.V {
 	case "completed":
 		decodeOutput(r, body)
 	case "incomplete":
-		decodeIncomplete(r, body.Incomplete.v.Reason.v)
+		decodeIncomplete(r, body.Incomplete.V.Reason.V)
 	case "failed":
-		decodeFailed(r, &body.Error.v)
+		decodeFailed(r, &body.Error.V)
 	default: // not at an end, whatever the line says
-		r.Code = batch.SafeCode(body.Status.v)
+		r.Code = batch.SafeCode(body.Status.V)
 	}
 }
 
 func decodeOutput(r *batch.Result, body *wireBody) {
 	switch o := &body.Output; {
-	case body.Error.set, body.Error.odd, body.Incomplete.set, body.Incomplete.odd:
+	case body.Error.Set, body.Error.Odd, body.Incomplete.Set, body.Incomplete.Odd:
 	case o.other != "": // it wants something done, and does not answer
 		r.Code = batch.SafeCode(o.other)
 	case o.messages != 1:
@@ -152,16 +153,16 @@ func decodeIncomplete(r *batch.Result, reason string) {
 // decodeFailed reads the error of a response that failed in an answer of status
 // 200. A code that is not about the request is about the moment.
 func decodeFailed(r *batch.Result, w *wireFault) {
-	f := fault{code: w.Code.v, typ: w.Type.v}
+	f := fault{code: w.Code.V, typ: w.Type.V}
 	r.Code = f.word()
 	switch {
 	case f.outOfCredit():
 		r.Outcome = batch.ItemOutOfCredit
 	case filtered(w):
 		r.Outcome = batch.Blocked
-	case w.Code.v == "data_residency_mismatch":
+	case w.Code.V == "data_residency_mismatch":
 		r.Outcome = batch.ItemDenied
-	case strings.HasPrefix(w.Code.v, "invalid_"):
+	case strings.HasPrefix(w.Code.V, "invalid_"):
 		r.Outcome = batch.ItemRejected
 	default:
 		r.Outcome = batch.ItemFailed

@@ -3,33 +3,25 @@ package openai_test
 import (
 	"bytes"
 	"io"
-	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"rollcall/batch"
+	"rollcall/batch/batchtest"
 	"rollcall/batch/openai"
 	"rollcall/batch/sandbox"
+	"rollcall/batch/sandbox/sandboxtest"
 )
 
 const sandboxKey = "sk-test-5ca1ab1e"
 
-// start is the instant at which every sandbox of these tests begins. Its real
-// clock stands still; only Advance moves it.
-var start = time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
+var start = sandboxtest.Start
 
 // rig is a real client over a sandbox, over a real socket.
 type rig struct {
-	*testing.T
+	*sandboxtest.Rig
 	*openai.Client
 	question *batch.Classifier
-	flavour  sandbox.Flavour
-	box      *sandbox.Server
-	other    *httptest.Server // the host that Redirect points at
-	strayed  atomic.Int64
-	url      string
 }
 
 func newRig(t *testing.T, change ...func(*openai.Config)) *rig {
@@ -38,23 +30,9 @@ func newRig(t *testing.T, change ...func(*openai.Config)) *rig {
 
 func newRigOf(t *testing.T, flavour sandbox.Flavour, change ...func(*openai.Config)) *rig {
 	t.Helper()
-	box, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Seed: 7, Now: func() time.Time { return start }, Flavour: flavour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{T: t, box: box, question: chatQuestion()}
-	r.other = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.strayed.Add(1) }))
-	web := httptest.NewServer(box)
-	r.url = web.URL
-	t.Cleanup(func() {
-		if err := box.Close(); err != nil { // ends what is delayed
-			t.Error(err)
-		}
-		web.Close()
-		r.other.Close()
-	})
-	r.Client = newClient(t, web.URL, change...)
-	return r
+	box := sandboxtest.New(t, "", func(o *sandbox.Options) { o.Flavour = flavour })
+	box.Lacks = []batchtest.Ending{batchtest.OneOtherVendor} // it passes nothing on
+	return &rig{box, newClient(t, box.URL, change...), chatQuestion()}
 }
 
 func newClient(t *testing.T, url string, change ...func(*openai.Config)) *openai.Client {
@@ -72,38 +50,6 @@ func newClient(t *testing.T, url string, change ...func(*openai.Config)) *openai
 	}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
-}
-
-// faults replaces the sandbox's faults.
-func (r *rig) faults(texts ...string) {
-	r.Helper()
-	var all []sandbox.Fault
-	for _, text := range texts {
-		f, err := sandbox.ParseFault(text)
-		if err != nil {
-			r.Fatal(err)
-		}
-		all = append(all, f)
-	}
-	if err := r.box.SetFaults(all...); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) advance(d time.Duration) {
-	r.Helper()
-	if err := r.box.Advance(d); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) books() sandbox.Books {
-	r.Helper()
-	b, err := r.box.Books()
-	if err != nil {
-		r.Fatal(err)
-	}
-	return b
 }
 
 // reportOf is the text of an item, with what JSON must escape twice.
@@ -203,7 +149,7 @@ func (r *rig) decode(c batch.Channel, body []byte) []result {
 func (r *rig) contentOf(id string) string {
 	r.Helper()
 	job := r.create(r.upload())
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	for _, l := range r.results(r.status(job.ID)) {
 		if l.id() == id && l.Outcome == batch.Answered {
 			return string(l.Content)

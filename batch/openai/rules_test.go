@@ -48,9 +48,9 @@ func TestEndpointRules(t *testing.T) {
 			if r.question.Echo = rule.echo; rule.endpoint == openai.EndpointModerations {
 				r.question = scoreQuestion()
 			}
-			r.faults(more(rule.fault, "prefix=w2-"))
+			r.Faults(more(rule.fault, "prefix=w2-"))
 			job := r.create(r.upload())
-			r.advance(2 * time.Minute)
+			r.Advance(2 * time.Minute)
 			seen := 0
 			for _, l := range r.results(r.status(job.ID)) {
 				got, want := batch.Judge(r.question, l.Result), "answered"
@@ -84,7 +84,7 @@ func TestModerationIsJudged(t *testing.T) {
 	r := newRig(t, func(c *openai.Config) { c.Endpoint = openai.EndpointModerations })
 	r.question = scoreQuestion()
 	job := r.create(r.upload())
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	for _, l := range r.results(r.status(job.ID)) {
 		var a struct {
 			Label       string
@@ -106,9 +106,9 @@ func TestModerationIsJudged(t *testing.T) {
 func TestOtherModelShows(t *testing.T) {
 	r := newRig(t)
 	r.question.Model = "sandbox-stand-in"
-	r.faults("other_model:model=gpt-4.1-nano-2025-04-14,prefix=w2-")
+	r.Faults("other_model:model=gpt-4.1-nano-2025-04-14,prefix=w2-")
 	job := r.create(r.upload())
-	r.advance(2 * time.Minute)
+	r.Advance(2 * time.Minute)
 	for _, l := range r.results(r.status(job.ID)) {
 		if same := batch.SameModel(r.question.Model, l.Model); same != (l.id() != "w2") {
 			t.Errorf("%s: model %s is the same: %v", l.id(), l.Model, same)

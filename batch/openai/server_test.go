@@ -183,6 +183,11 @@ func wire(op batchtest.Op) batchtest.Op {
 	return op
 }
 
+// Ends: what is wrong with one item is the sandbox's to show.
+func (s *server) Ends(e batchtest.Ending) bool {
+	return e == batchtest.AllAnswered || e == batchtest.OneExpired || e == batchtest.AllFailed || e == batchtest.BodyRefused
+}
+
 func (s *server) Page(entries int) { s.mu.Lock(); defer s.mu.Unlock(); s.page = entries }
 func (s *server) Calls(op batchtest.Op) int {
 	s.mu.Lock()
@@ -285,8 +290,25 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case batchtest.Missing:
 		refuse(404, "not_found")
 		return
+	case batchtest.Forbidden:
+		refuse(403, "forbidden")
+		return
+	case batchtest.Payment:
+		refuse(402, "payment_required")
+		return
+	case batchtest.ServerError:
+		refuse(500, "server_error")
+		return
+	case batchtest.Busy:
+		refuse(503, "server_is_overloaded")
+		return
 	case batchtest.NoCredit:
 		refuse(429, "insufficient_quota")
+		return
+	case batchtest.TooManyDate:
+		w.Header().Set("Date", "Sun, 01 Mar 2026 02:00:00 GMT")
+		w.Header().Set("Retry-After", time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC).Add(fault.RetryAfter).Format(http.TimeFormat))
+		refuse(429, "rate_limit_exceeded")
 		return
 	case batchtest.TooMany:
 		if fault.RetryAfter > 0 {
@@ -306,9 +328,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(whole[:len(whole)/2])
 	case batchtest.LostAnswer:
 		panic(http.ErrAbortHandler)
-	case batchtest.GatewayPage:
+	case batchtest.GatewayPage, batchtest.Page:
 		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(http.StatusBadGateway)
+		if fault.Kind == batchtest.GatewayPage {
+			w.WriteHeader(http.StatusBadGateway)
+		}
 		io.WriteString(w, "<html>"+batchtest.Marker+"</html>")
 	case batchtest.Blank:
 		io.WriteString(w, "{}")

@@ -8,76 +8,97 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"rollcall/batch"
+	"rollcall/batch/loose"
 	"rollcall/batch/transport"
 )
 
 // wireFile is a File object.
 type wireFile struct {
-	ID        str     `json:"id"`
-	Bytes     num     `json:"bytes"`
-	CreatedAt instant `json:"created_at"`
-	Filename  str     `json:"filename"`
-	Purpose   str     `json:"purpose"`
-	Deleted   yes     `json:"deleted"`
+	ID        loose.Str     `json:"id"`
+	Bytes     loose.Num     `json:"bytes"`
+	CreatedAt loose.Instant `json:"created_at"`
+	Filename  loose.Str     `json:"filename"`
+	Purpose   loose.Str     `json:"purpose"`
+	Deleted   loose.Yes     `json:"deleted"`
 }
 
 // wireJob is a Batch object.
 type wireJob struct {
-	ID           str             `json:"id"`
-	Status       str             `json:"status"`
-	InputFileID  str             `json:"input_file_id"`
-	OutputFileID str             `json:"output_file_id"`
-	ErrorFileID  str             `json:"error_file_id"`
-	CreatedAt    instant         `json:"created_at"`
-	ExpiresAt    instant         `json:"expires_at"`
-	Counts       obj[wireCounts] `json:"request_counts"`
-	Errors       faultList       `json:"errors"`
-	Metadata     pairs           `json:"metadata"`
+	ID           loose.Str             `json:"id"`
+	Status       loose.Str             `json:"status"`
+	InputFileID  loose.Str             `json:"input_file_id"`
+	OutputFileID loose.Str             `json:"output_file_id"`
+	ErrorFileID  loose.Str             `json:"error_file_id"`
+	CreatedAt    loose.Instant         `json:"created_at"`
+	ExpiresAt    loose.Instant         `json:"expires_at"`
+	Counts       loose.Obj[wireCounts] `json:"request_counts"`
+	Errors       faultList             `json:"errors"`
+	Metadata     pairs                 `json:"metadata"`
 }
 
 type wireCounts struct {
-	Total     num `json:"total"`
-	Completed num `json:"completed"`
-	Failed    num `json:"failed"`
+	Total     loose.Num `json:"total"`
+	Completed loose.Num `json:"completed"`
+	Failed    loose.Num `json:"failed"`
+}
+
+// pairs are the first members of an object of strings, no more than a request
+// may have.
+type pairs struct{ v map[string]loose.Str }
+
+func (p *pairs) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	_, err := loose.EachMember(dec, func(name string) error {
+		if len(p.v) == maxMetadata {
+			return dec.SkipValue()
+		}
+		if p.v == nil {
+			p.v = make(map[string]loose.Str, maxMetadata)
+		}
+		var value loose.Str
+		err := value.UnmarshalJSONFrom(dec)
+		p.v[name] = value
+		return err
+	})
+	return err
 }
 
 // faultList is a list of faults: an object with data, or, as some services send
 // it, the array itself.
-type faultList struct{ v []obj[wireFault] }
+type faultList struct{ v []loose.Obj[wireFault] }
 
 func (f *faultList) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() == jsontext.KindBeginArray {
-		var l list[obj[wireFault]]
+		var l loose.List[loose.Obj[wireFault]]
 		err := l.UnmarshalJSONFrom(dec)
-		f.v = l.v
+		f.v = l.V
 		return err
 	}
-	var o obj[struct {
-		Data list[obj[wireFault]] `json:"data"`
+	var o loose.Obj[struct {
+		Data loose.List[loose.Obj[wireFault]] `json:"data"`
 	}]
 	err := o.UnmarshalJSONFrom(dec)
-	f.v = o.v.Data.v
+	f.v = o.V.Data.V
 	return err
 }
 
 // wireFault is the error of an envelope, a job or a line.
 type wireFault struct {
-	Message str `json:"message"`
-	Type    str `json:"type"`
-	Code    str `json:"code"`
-	Line    num `json:"line"`
+	Message loose.Str `json:"message"`
+	Type    loose.Str `json:"type"`
+	Code    loose.Str `json:"code"`
+	Line    loose.Num `json:"line"`
 	// Azure puts the filter's verdict one level deeper, under either name.
-	Inner1 obj[wireInner] `json:"inner_error"`
-	Inner2 obj[wireInner] `json:"innererror"`
+	Inner1 loose.Obj[wireInner] `json:"inner_error"`
+	Inner2 loose.Obj[wireInner] `json:"innererror"`
 }
 
 type wireInner struct {
-	Code str `json:"code"`
+	Code loose.Str `json:"code"`
 }
 
 // wireEnvelope is the body of an answer that is an error.
 type wireEnvelope struct {
-	Error obj[wireFault] `json:"error"`
+	Error loose.Obj[wireFault] `json:"error"`
 }
 
 var errShape = errors.New("answer is not in the documented shape")
@@ -86,15 +107,15 @@ var errShape = errors.New("answer is not in the documented shape")
 // fault that has no code of its own, and dropped.
 func parseFault(body []byte) fault {
 	var e wireEnvelope
-	if json.Unmarshal(body, &e) != nil || !e.Error.set {
+	if json.Unmarshal(body, &e) != nil || !e.Error.Set {
 		return fault{}
 	}
-	w := e.Error.v
+	w := e.Error.V
 	return fault{
-		known:       w.Message.set || w.Type.set || w.Code.set,
-		code:        w.Code.v,
-		typ:         w.Type.v,
-		missingFile: cannotFindFile(w.Message.v),
+		known:       w.Message.Set || w.Type.Set || w.Code.Set,
+		code:        w.Code.V,
+		typ:         w.Type.V,
+		missingFile: cannotFindFile(w.Message.V),
 	}
 }
 
@@ -106,18 +127,18 @@ func cannotFindFile(message string) bool {
 // parseFile returns the id of an uploaded file.
 func parseFile(body []byte, size int64) (string, error) {
 	var f wireFile
-	if json.Unmarshal(body, &f) != nil || !transport.PathSafe(f.ID.v) {
+	if json.Unmarshal(body, &f) != nil || !transport.PathSafe(f.ID.V) {
 		return "", errShape
 	}
-	if f.Bytes.set && f.Bytes.v > 0 && f.Bytes.v != size {
+	if f.Bytes.Set && f.Bytes.V > 0 && f.Bytes.V != size {
 		return "", errors.New("the provider holds another number of bytes than was sent")
 	}
-	return f.ID.v, nil
+	return f.ID.V, nil
 }
 
 func deleted(body []byte, fileID string) bool {
 	var f wireFile
-	return json.Unmarshal(body, &f) == nil && bool(f.Deleted) && f.ID.v == fileID
+	return json.Unmarshal(body, &f) == nil && bool(f.Deleted) && f.ID.V == fileID
 }
 
 // echo is what a Batch object repeats of the request that made it.
@@ -134,7 +155,7 @@ func (e echo) confirms(cr batch.Creation) (code string, ok bool) {
 		return codeOtherFile, false
 	}
 	for k, want := range cr.Metadata {
-		if got := e.metadata.v[k]; got.odd || got.set && got.v != want {
+		if got := e.metadata.v[k]; got.Odd || got.Set && got.V != want {
 			return codeOtherMetadata, false
 		}
 	}
@@ -153,17 +174,17 @@ func parseJob(body []byte) (job batch.Job, told echo, err error) {
 // jobOf is the job that an object stands for. One without an id or a status is
 // no job, whatever else it holds.
 func jobOf(w *wireJob) (job batch.Job, told echo, err error) {
-	if !transport.PathSafe(w.ID.v) || w.Status.v == "" {
+	if !transport.PathSafe(w.ID.V) || w.Status.V == "" {
 		return batch.Job{}, echo{}, errShape
 	}
 	job = batch.Job{
-		ID:      w.ID.v,
-		Status:  batch.SafeCode(w.Status.v),
-		Counts:  batch.Counts{Total: w.Counts.v.Total.v, Completed: w.Counts.v.Completed.v, Failed: w.Counts.v.Failed.v},
-		Expires: w.ExpiresAt.t,
+		ID:      w.ID.V,
+		Status:  batch.SafeCode(w.Status.V),
+		Counts:  batch.Counts{Total: w.Counts.V.Total.V, Completed: w.Counts.V.Completed.V, Failed: w.Counts.V.Failed.V},
+		Expires: w.ExpiresAt.T,
 	}
-	told = echo{file: w.InputFileID.v, metadata: w.Metadata}
-	job.Phase, job.Known = phase(w.Status.v)
+	told = echo{file: w.InputFileID.V, metadata: w.Metadata}
+	job.Phase, job.Known = phase(w.Status.V)
 	if job.Phase == batch.PhaseRunning {
 		return job, told, nil
 	}
@@ -177,7 +198,7 @@ func jobOf(w *wireJob) (job batch.Job, told echo, err error) {
 // settleFailed asks whether a failed job ran. The word means that the body was
 // refused and nothing ran, so that its texts may be sent again; results, or
 // the count of them, are proof of the contrary, whatever the word.
-func settleFailed(job *batch.Job, data []obj[wireFault]) {
+func settleFailed(job *batch.Job, data []loose.Obj[wireFault]) {
 	if len(job.Files) > 0 || job.Counts.Completed > 0 {
 		job.Phase = batch.PhaseEnded
 		return
@@ -204,29 +225,29 @@ func files(w *wireJob) ([]batch.ResultFile, error) {
 	var out []batch.ResultFile
 	for _, f := range []struct {
 		channel batch.Channel
-		id      str
+		id      loose.Str
 	}{{batch.ChannelOutput, w.OutputFileID}, {batch.ChannelError, w.ErrorFileID}} {
 		switch {
-		case f.id.odd:
+		case f.id.Odd:
 			return nil, errShape
-		case f.id.v == "":
-		case !transport.PathSafe(f.id.v):
+		case f.id.V == "":
+		case !transport.PathSafe(f.id.V):
 			return nil, errShape
 		default:
-			out = append(out, batch.ResultFile{Channel: f.channel, ID: f.id.v})
+			out = append(out, batch.ResultFile{Channel: f.channel, ID: f.id.V})
 		}
 	}
 	return out, nil
 }
 
-func faults(data []obj[wireFault]) []batch.Fault {
+func faults(data []loose.Obj[wireFault]) []batch.Fault {
 	out := make([]batch.Fault, 0, len(data))
 	for _, d := range data {
-		f := batch.Fault{Code: batch.SafeCode(d.v.Code.v)}
-		if cannotFindFile(d.v.Message.v) {
+		f := batch.Fault{Code: batch.SafeCode(d.V.Code.V)}
+		if cannotFindFile(d.V.Message.V) {
 			f.Code = CodeFileNotFound
 		}
-		if n := d.v.Line.v; n > 0 && n < 1<<31 {
+		if n := d.V.Line.V; n > 0 && n < 1<<31 {
 			f.Line = int(n)
 		}
 		out = append(out, f)

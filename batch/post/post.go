@@ -6,14 +6,10 @@ package post
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"rollcall/batch"
@@ -113,22 +109,11 @@ func (c *Client) Send(ctx context.Context, op string, r Request) (*Answer, error
 		return nil, &batch.Error{Op: op, Kind: faultKind(err), Cause: err}
 	}
 	defer resp.Body.Close()
-	a := &Answer{Status: resp.StatusCode, RetryAfter: transport.RetryAfter(resp.Header, c.clock(resp.Header)), RequestID: batch.SafeCode(resp.Header.Get(c.requestID))}
+	a := &Answer{Status: resp.StatusCode, RetryAfter: transport.RetryAfter(resp.Header, c.now), RequestID: batch.SafeCode(resp.Header.Get(c.requestID))}
 	if a.Body, err = io.ReadAll(resp.Body); err != nil && a.Status == http.StatusOK {
 		return nil, &batch.Error{Op: op, Kind: faultKind(err), HTTPStatus: a.Status, RequestID: a.RequestID, Cause: err}
 	}
 	return a, nil
-}
-
-func (c *Client) clock(h http.Header) time.Time {
-	if c.now != nil {
-		return c.now()
-	}
-	at, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return time.Unix(1<<40, 0) // far ahead: a date cannot be read against nothing
-	}
-	return at
 }
 
 func faultKind(err error) batch.Kind {
@@ -174,15 +159,3 @@ func (a *Answer) kind() batch.Kind {
 		return batch.Rejected
 	}
 }
-
-// Fingerprint tells accounts apart without revealing any of parts, none of which
-// holds a zero byte.
-func Fingerprint(key []byte, parts ...string) string {
-	mac := hmac.New(sha256.New, key)
-	io.WriteString(mac, strings.Join(parts, "\x00"))
-	sum := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil))
-	return strings.ToLower(sum[:26])
-}
-
-// MinFingerprintKey is how many bytes a key of Fingerprint has at least.
-const MinFingerprintKey = 16

@@ -246,6 +246,8 @@ func (s *Server) messageFault(w http.ResponseWriter, f Fault) *messageError {
 		case "billing":
 			e.Status = http.StatusPaymentRequired
 		}
+	case "payment_required":
+		e.Status = http.StatusPaymentRequired
 	case "on_hold":
 		e.Details = &errorDetails{"organization_on_hold"}
 	case "unauthorized":

@@ -129,7 +129,7 @@ var messageItemFaults = []struct {
 		content, _ := at(m, "result", "message", "content").([]any)
 		return len(content) == 2 && at(content[0], "type") == "thinking" && at(content[1], "type") == "text"
 	}},
-	{"other_model", nil, func(m map[string]any) bool { return at(m, "result", "message", "model") == "another-model" }},
+	{"other_model", nil, func(m map[string]any) bool { return at(m, "result", "message", "model") == "sandbox-other-model" }},
 	{"two_calls", byTool, func(m map[string]any) bool {
 		content, _ := at(m, "result", "message", "content").([]any)
 		return len(content) == 2 && at(content[0], "name") == "say" && at(content[0], "input", "label") == "spam" && at(content[1], "type") == "tool_use"

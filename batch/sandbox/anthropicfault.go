@@ -32,7 +32,6 @@ var messageSpecs = []spec{
 	{name: "thinking", stage: ofAnswer, does: "a block of thinking stands before the answer"},
 	{name: "two_calls", stage: ofAnswer, does: "the tool is called twice, with other words"},
 	{name: "label_case", stage: ofAnswer, does: "the label in other letter case"},
-	{name: "other_model", stage: ofAnswer, does: "another model says that it answered"},
 
 	{name: "unknown_result", stage: ofLine, does: "a result of a type that nobody documented"},
 	{name: "no_last_feed", stage: ofFile, does: "the last line has no line feed", params: []param{which("output")}},

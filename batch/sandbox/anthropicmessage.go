@@ -88,13 +88,12 @@ func (p *messageParams) question() (schema jsontext.Value, tool string) {
 // said is what the stand-in says to one request.
 type said struct {
 	reply
-	tool      string // the answer is a call of it
-	stop      string // the reason to stop, where a fault has another one
-	category  string // of a refusal
-	thinking  bool
-	twice     bool
-	otherName bool
-	errored   *messageError
+	tool     string // the answer is a call of it
+	stop     string // the reason to stop, where a fault has another one
+	category string // of a refusal
+	thinking bool
+	twice    bool
+	errored  *messageError
 }
 
 // message answers the parameters of a request.
@@ -182,8 +181,6 @@ func (a *said) spoil(f Fault) {
 		a.thinking = true
 	case "two_calls":
 		a.twice = true
-	case "other_model":
-		a.otherName = true
 	case "item_error":
 		a.errored = itemMessageError(usualClass(int(f.number("status"))), f.text("code"), "default")
 	case "item_class":
@@ -247,7 +244,7 @@ type messageUsage struct {
 // body is the message of an answer that is no error.
 func (a *said) body(id, tier string) messageBody {
 	m := messageBody{
-		ID: "msg_" + id, Type: "message", Role: "assistant", Model: standInModel, Content: a.blocks(id), StopReason: "end_turn",
+		ID: "msg_" + id, Type: "message", Role: "assistant", Model: a.modelName(), Content: a.blocks(id), StopReason: "end_turn",
 		Usage: messageUsage{Input: a.tokens.Prompt, Output: a.tokens.Completion, Tier: tier, Geo: "not_available"},
 	}
 	switch {
@@ -260,9 +257,6 @@ func (a *said) body(id, tier string) messageBody {
 	}
 	if a.category != "" {
 		m.StopDetails = stopDetails{"refusal", a.category}
-	}
-	if a.otherName {
-		m.Model = "another-model"
 	}
 	return m
 }

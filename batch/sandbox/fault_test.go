@@ -77,6 +77,7 @@ var requestFaults = []struct {
 		}
 	}},
 	{fault: "bad_gateway:op=create,acted=true", status: 502, acted: true},
+	{fault: "bad_gateway:status=200", status: 200, also: wantHeader("Content-Type", "text/html")},
 	{fault: "empty_object", status: 200, also: wantBody("{}")},
 	{fault: "empty_object:acted=true", status: 200, acted: true, also: wantBody("{}")},
 	{fault: "rate_limit:retry_after=7", status: 429, also: wantHeader("Retry-After", "7")},

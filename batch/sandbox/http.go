@@ -203,7 +203,7 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, op string, f Fau
 	switch f.Name {
 	case "bad_gateway":
 		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(http.StatusBadGateway)
+		w.WriteHeader(int(f.number("status")))
 		io.WriteString(w, "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
 	case "empty_object":
 		writeJSON(w, http.StatusOK, struct{}{})

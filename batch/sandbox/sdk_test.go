@@ -29,6 +29,9 @@ func TestOfficialClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if again, err := files.Get(ctx, file.ID); err != nil || again.ID != file.ID || again.Bytes != file.Bytes || again.Filename != "in.jsonl" {
+			t.Errorf("file is %v, %v", again, err)
+		}
 		if file.ExpiresAt-file.CreatedAt != 86400 || !file.JSON.Status.Valid() {
 			t.Errorf("file is %s", file.RawJSON())
 		}

@@ -19,7 +19,9 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, v string, now, ahead int64) {
 		at := time.Unix(now, 0)
-		read := func(v string) time.Duration { return RetryAfter(http.Header{"Retry-After": {v}}, at) }
+		read := func(v string) time.Duration {
+			return RetryAfter(http.Header{"Retry-After": {v}}, func() time.Time { return at })
+		}
 		got := read(v)
 		if got < 0 || got > maxRetryAfter {
 			t.Errorf("%q: %v", v, got)

@@ -101,7 +101,7 @@ func TestRetryAfter(t *testing.T) {
 		if v != "" {
 			h.Set("Retry-After", v)
 		}
-		if got := RetryAfter(h, now); got != want {
+		if got := RetryAfter(h, func() time.Time { return now }); got != want {
 			t.Errorf("%q: %v, want %v", v, got, want)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 const maxRetryAfter = 24 * time.Hour
 
 // RetryAfter reads the Retry-After header, in seconds or as an HTTP date, as a
-// waiting time from now. It is 0 when the header is absent, malformed or in
-// the past, and at most 24 hours.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
+// waiting time from now; nil is the Date header of the answer. It is 0 when the
+// header is absent, malformed or in the past, and at most 24 hours.
+func RetryAfter(h http.Header, now func() time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {
 		return 0
@@ -25,7 +25,13 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(max(at.Sub(now), 0), maxRetryAfter)
+	from, err := http.ParseTime(h.Get("Date"))
+	if now != nil {
+		from = now()
+	} else if err != nil {
+		return 0 // a date cannot be read against nothing
+	}
+	return min(max(at.Sub(from), 0), maxRetryAfter)
 }
 
 // digits reads v when it is digits only, and stops counting far above

@@ -1,9 +1,8 @@
-// Package sandboxtest is a sandbox behind a real socket, as the tests of a
-// batch.Caller drive it.
+// Package sandboxtest is a sandbox behind a real socket, as the tests of the
+// adapters drive it.
 package sandboxtest
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -18,19 +17,29 @@ import (
 // still; only Advance moves its own.
 var Start = time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 
-// Rig is a sandbox. It is the batchtest.CallServer of one operation.
+// Rig is a sandbox. It is the batchtest.Server of a Provider, and the
+// batchtest.CallServer of one operation.
 type Rig struct {
 	*testing.T
-	Box     *sandbox.Server
-	URL     string
-	op      string // as the sandbox calls it
-	other   *httptest.Server
+	Box   *sandbox.Server
+	URL   string
+	Other string // the URL of the host that a redirect points at
+	// Lacks are the endings that jobs of this API do not have.
+	Lacks []batchtest.Ending
+
+	op      string // of each call, as the sandbox calls it; "" for an API with jobs
 	strayed atomic.Int64
 }
 
-var _ batchtest.CallServer = (*Rig)(nil)
+var (
+	_ batchtest.Server     = (*Rig)(nil)
+	_ batchtest.Limited    = (*Rig)(nil)
+	_ batchtest.Paged      = (*Rig)(nil)
+	_ batchtest.CallServer = (*Rig)(nil)
+)
 
-// New opens a sandbox for the calls of op. change may be nil.
+// New opens a sandbox for the calls of op, or for jobs when it is "". change may
+// be nil.
 func New(t *testing.T, op string, change func(*sandbox.Options)) *Rig {
 	t.Helper()
 	o := sandbox.Options{Dir: t.TempDir(), Seed: 7, Now: func() time.Time { return Start }}
@@ -42,7 +51,8 @@ func New(t *testing.T, op string, change func(*sandbox.Options)) *Rig {
 		t.Fatal(err)
 	}
 	r := &Rig{T: t, Box: box, op: op}
-	r.other = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.strayed.Add(1) }))
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.strayed.Add(1) }))
+	r.Other = other.URL
 	web := httptest.NewServer(box)
 	r.URL = web.URL
 	t.Cleanup(func() {
@@ -50,7 +60,7 @@ func New(t *testing.T, op string, change func(*sandbox.Options)) *Rig {
 			t.Error(err)
 		}
 		web.Close()
-		r.other.Close()
+		other.Close()
 	})
 	return r
 }
@@ -78,51 +88,23 @@ func (r *Rig) Faults(texts ...string) {
 	}
 }
 
-// Requests is how many requests of an operation the sandbox has seen.
-func (r *Rig) Requests(op string) int {
+// Advance moves the sandbox's clock.
+func (r *Rig) Advance(d time.Duration) {
+	r.Helper()
+	if err := r.Box.Advance(d); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// Books are the sandbox's.
+func (r *Rig) Books() sandbox.Books {
 	r.Helper()
 	b, err := r.Box.Books()
 	if err != nil {
 		r.Fatal(err)
 	}
-	return int(b.Requests[op])
+	return b
 }
 
-// Arm sets the sandbox's fault for f, once. A fault that it has no name for fails
-// the test: a check that is skipped proves nothing.
-func (r *Rig) Arm(_ batchtest.Op, f batchtest.Fault) bool {
-	r.Helper()
-	seconds := int(f.RetryAfter.Seconds())
-	text := map[batchtest.FaultKind]string{
-		batchtest.LostRequest:  "drop_before:",
-		batchtest.LostAnswer:   "drop_after:",
-		batchtest.GatewayPage:  "bad_gateway:acted=true,",
-		batchtest.Blank:        "empty_object:acted=true,",
-		batchtest.Conflict:     "server_error:status=409,acted=true,",
-		batchtest.ServerError:  "server_error:status=500,",
-		batchtest.Busy:         "server_error:status=503,",
-		batchtest.BadRequest:   "bad_request:",
-		batchtest.Unauthorized: "unauthorized:",
-		batchtest.Forbidden:    "forbidden:",
-		batchtest.Payment:      "payment_required:",
-		batchtest.Missing:      "not_found:",
-		batchtest.TooMany:      "rate_limit:form=none,",
-		batchtest.TooManyDate:  fmt.Sprintf("rate_limit:form=date,retry_after=%d,", seconds),
-		batchtest.Redirect:     "redirect:to=" + r.other.URL + ",",
-		batchtest.Torn:         "answer_cut:at=0.5,",
-	}[f.Kind]
-	if f.Kind == batchtest.TooMany && seconds > 0 {
-		text = fmt.Sprintf("rate_limit:retry_after=%d,", seconds)
-	}
-	if text == "" {
-		r.Fatalf("the sandbox has no fault for %q", f.Kind)
-	}
-	r.Faults(text + "times=1,op=" + r.op)
-	return true
-}
-
-// Calls counts requests as the sandbox's books do.
-func (r *Rig) Calls(batchtest.Op) int { r.Helper(); return r.Requests(r.op) }
-
-// Strayed is how many calls reached the host that a redirect pointed at.
-func (r *Rig) Strayed() int { return int(r.strayed.Load()) }
+// Requests is how many requests of an operation the sandbox has seen.
+func (r *Rig) Requests(op string) int { r.Helper(); return int(r.Books().Requests[op]) }

@@ -66,6 +66,7 @@ type jobReading struct {
 	account  batch.Account
 	provider batch.Provider // nil for a job whose texts were called one by one
 	policy   *PolicyVersion
+	question *batch.Classifier // as it was asked
 	check    *answerCheck
 }
 
@@ -88,7 +89,7 @@ func (c *consuming) job(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	j := jobReading{consuming: c, job: job, account: account, provider: provider, policy: &policy}
+	j := jobReading{consuming: c, job: job, account: account, provider: provider, policy: &policy, question: policy.Question()}
 	if j.check, err = c.checkOf(&policy); err != nil {
 		return err
 	}

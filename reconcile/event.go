@@ -73,6 +73,9 @@ var (
 	EventUnknownResult = EventKind{"unknown_result", Critical,
 		"a job returned a result for an item that is not its own; it was not used",
 		"report the job to the provider: results of different jobs may have been mixed up" + thenResolve}
+	EventCrossedAnswer = EventKind{"crossed_answer", Critical,
+		"a job returned answers that do not repeat the token of their request, so that they may be about other texts; they were not used",
+		"report the job to the provider: answers may stand under the wrong ids; the items concerned are tried again within the policy's attempts" + thenResolve}
 	EventMalformedResults = EventKind{"malformed_results", Warning,
 		"more than one in a hundred lines of a result file could not be read",
 		"look at the job at the provider; the items concerned are tried again within the policy's attempts" + thenResolve}
@@ -116,7 +119,7 @@ var (
 // EventKinds lists every event.
 func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventBudgetSpent, EventBudgetUnpriced, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
-		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
+		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult, EventCrossedAnswer,
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
 		EventSurplusJob, EventSurplusFile, EventLaneClosed, EventLedgerRewound, EventWitnessUnusable, EventCommitUnreplicated, EventScheduleRefused}
 }

@@ -71,7 +71,7 @@ func (f *fileReading) memberLine(ctx context.Context, raw rawLine, res batch.Res
 	line := f.newLine(raw, res)
 	line.WorkID = item.WorkID
 	outcome, code := itemOutcome(res.Outcome)
-	if line.Outcome = outcome; code != "" {
+	if line.Outcome = outcome; code != "" && !(code == codeBadShape && spoiltCode(line.Code)) {
 		line.Code = code
 	}
 	var err error
@@ -134,6 +134,16 @@ func itemOutcome(o batch.Outcome) (outcome ItemOutcome, code string) {
 		return ItemInvalid, codeUnreadable
 	}
 	return ItemInvalid, codeBadShape
+}
+
+// spoiltCode says whether a code is one of those for which Judge does not accept
+// an answer: it says more than that the shape is bad.
+func spoiltCode(code string) bool {
+	switch code {
+	case batch.CodeCrossed, batch.CodeNoJSON, batch.CodeCategoryMissing, batch.CodeScores, batch.CodeThresholds:
+		return true
+	}
+	return false
 }
 
 // AnswerPlace is the place that an artifact's answer is encrypted for.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -90,8 +91,9 @@ type fileReading struct {
 	bytes   int64     // read by split
 	last    bool      // a last line that does not parse is that line's own fault
 
-	lines, malformed, unknown int64    // counted by write
-	damaged                   []string // works with an answer to a damaged text, found by write
+	lines, malformed, unknown int64     // counted by write
+	damaged                   []string  // works with an answer to a damaged text, found by write
+	crossed                   someWorks // with an answer that may be about another text, likewise
 }
 
 // mayBeTakenAsItIs says whether a file has been fetched for so long that its
@@ -192,7 +194,7 @@ func (f *fileReading) decodeChunk(ctx context.Context, raw []rawLine) ([]ResultL
 			results[i] = batch.Result{Outcome: batch.Unreadable, Code: codeLineTooLong}
 			continue
 		}
-		results[i] = f.provider.DecodeResult(raw[i].body)
+		results[i] = batch.Judge(f.question, f.provider.DecodeResult(raw[i].body))
 		if work, ok := workOf(results[i].CustomID, f.job.SubmissionID); ok {
 			works[i] = work
 			named = append(named, work)
@@ -244,6 +246,8 @@ func (f *fileReading) count(lines []ResultLine) {
 			f.malformed++
 		case lines[i].Code == string(faultText):
 			f.damaged = append(f.damaged, lines[i].WorkID)
+		case lines[i].Code == batch.CodeCrossed:
+			f.crossed.add(lines[i].WorkID)
 		}
 	}
 }
@@ -262,15 +266,60 @@ func (f *fileReading) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, e := range UnreadableWorks(f.damaged).Events(f.job.ID) {
+	if err := f.tellWorks(ctx); err != nil {
+		return err
+	}
+	return f.Store.FinishResultSet(ctx, f.now, WholeSet{
+		JobID: f.job.ID, Channel: f.channel, Lines: f.lines, Bytes: f.bytes, MAC: hex.EncodeToString(f.mac.Sum(nil)),
+	})
+}
+
+// tellWorks opens the findings about works of the lines that were counted.
+func (f *fileReading) tellWorks(ctx context.Context) error {
+	events := UnreadableWorks(f.damaged).Events(f.job.ID)
+	f.damaged = nil
+	if f.crossed.untold() {
+		events = append(events, EventCrossedAnswer.event("job:"+f.job.ID, fmt.Sprintf("%s: %s", f.channel, f.crossed.String())))
+	}
+	for _, e := range events {
 		f.logEvents(e)
 		if err := f.Store.OpenFinding(ctx, f.now, e); err != nil {
 			return err
 		}
 	}
-	return f.Store.FinishResultSet(ctx, f.now, WholeSet{
-		JobID: f.job.ID, Channel: f.channel, Lines: f.lines, Bytes: f.bytes, MAC: hex.EncodeToString(f.mac.Sum(nil)),
-	})
+	return nil
+}
+
+// someWorks are works that a finding about their job is about.
+type someWorks struct {
+	n, told int64
+	first   []string
+}
+
+// namedWorks is how many works a finding names. The others are found by the code
+// of their items.
+const namedWorks = 10
+
+func (s *someWorks) add(work string) {
+	if s.n++; len(s.first) < namedWorks {
+		s.first = append(s.first, work)
+	}
+}
+
+// untold says whether there are works that no finding told of yet.
+func (s *someWorks) untold() bool {
+	before := s.told
+	s.told = s.n
+	return s.n > before
+}
+
+// String is "2 items: work a, work b".
+func (s *someWorks) String() string {
+	more := ""
+	if n := s.n - int64(len(s.first)); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%d items: work %s%s", s.n, strings.Join(s.first, ", work "), more)
 }
 
 // countingReader counts what is read, and stops at a limit.

@@ -1,0 +1,143 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"rollcall/batch"
+	"rollcall/batch/fake"
+	"rollcall/reconcile"
+	"rollcall/sql/sqltest"
+)
+
+// onResultsOf runs a story on each database under a changed policy.
+func onResultsOf(t *testing.T, change func(*reconcile.Policy), story func(x *resultTest)) {
+	t.Helper()
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		x := newResultTest(t, l, change)
+		story(x)
+		x.sound()
+	})
+}
+
+func echoing(p *reconcile.Policy) { p.Classifier.Echo = true }
+
+// scoring is a policy of a processor that gives scores.
+func scoring(p *reconcile.Policy) {
+	p.Classifier = reconcile.Classifier{
+		Name: "scores/1", Model: p.Classifier.Model,
+		Schema: []byte(`{"type":"object","properties":{"label":{"enum":["self_harm","spam","ok"]},"not_assessed":{"type":"array"},"scores":{"type":"object"},"flagged":{"type":"array"}},` +
+			`"required":["label","not_assessed","scores","flagged"],"additionalProperties":false}`),
+		Labels:     []reconcile.Label{{Name: "self_harm"}, {Name: "spam"}, {Name: "ok"}},
+		Thresholds: []reconcile.Threshold{{Category: "SelfHarm", Score: 2, Label: "self_harm"}},
+		Otherwise:  "ok",
+	}
+}
+
+// repeating is an answer that repeats the token of a request.
+func repeating(customID string) []byte {
+	return fmt.Appendf(nil, `{"token":%q,"label":"spam","evidence":["%s"]}`, batch.EchoToken(customID), resultMarker)
+}
+
+// An answer under another text's id has the right shape, and quotes may even fit:
+// only the token tells. It is never applied, somebody is told, and the item is
+// tried again within the policy's attempts.
+func TestF34_CrossedAnswersAreToldAndTriedAgain(t *testing.T) {
+	onResultsOf(t, echoing, func(x *resultTest) {
+		j, works := x.prepare(5)
+		id := func(n int) string { return works[n] + "-" + j.submission }
+		line := func(n int, content []byte) string { return string(fake.Answered(id(n), content).Raw) }
+		crossed := []string{line(1, repeating(id(2))), line(2, repeating(id(1)))}
+		x.end(j, append([]string{line(0, repeating(id(0)))}, append(crossed,
+			line(3, []byte(`{"label":"spam","evidence":["`+resultMarker+`"]}`)), // as a model that leaves the token out
+			line(4, []byte("no JSON "+resultMarker)),
+		)...), nil)
+		x.consume(oneDone)
+		x.items(j, "succeeded", "invalid crossed_answer", "invalid crossed_answer", "invalid crossed_answer", "invalid invalid_json")
+		x.works(works, "extracted", "pending", "pending", "pending", "pending")
+		told := x.findings()
+		if len(told) != 1 || told[0].Severity != reconcile.Critical {
+			t.Errorf("findings: %+v", told)
+		}
+		x.events(fmt.Sprintf("crossed_answer job:%s: output: 3 items: work %s, work %s, work %s", j.id, works[1], works[2], works[3]))
+		if !strings.Contains(x.logs.String(), works[2]) {
+			t.Error("the log does not name the works")
+		}
+		// As often as the policy permits, and then a person gets the reports.
+		for range 2 {
+			x.Clock.Advance(48 * 3600e9)
+			j = x.send(works[1:]...)
+			var lines []string
+			for n := 1; n < 5; n++ {
+				lines = append(lines, line(n, repeating("another")))
+			}
+			x.end(j, lines, nil)
+			x.consume(oneDone)
+		}
+		x.works(works, "extracted", "extracted invalid_output", "extracted invalid_output", "extracted invalid_output", "extracted invalid_output")
+		x.apply(moved(5))
+		x.records(0, "1 spam *")
+		x.records(1, "1 invalid_output *")
+	})
+}
+
+// Scores become a label once, by the policy's thresholds, and a category without
+// a score makes none.
+func TestScoresBecomeALabel(t *testing.T) {
+	onResultsOf(t, scoring, func(x *resultTest) {
+		j, works := x.prepare(3)
+		scores := func(n int, s map[string]float64) string {
+			content, err := batch.Scores{Scores: s}.Content()
+			x.must(err)
+			return string(fake.Answered(works[n]+"-"+j.submission, content).Raw)
+		}
+		x.end(j, []string{scores(0, map[string]float64{"SelfHarm": 2}), scores(1, map[string]float64{"SelfHarm": 1}), scores(2, map[string]float64{"Hate": 6})}, nil)
+		x.consume(oneDone)
+		x.items(j, "succeeded", "succeeded", "invalid category_missing")
+		x.apply(moved(2))
+		x.records(0, "1 self_harm *")
+		x.records(1, "1 ok *")
+		x.records(2)
+	})
+}
+
+// The answers of calls are judged once as well, after they were joined.
+func TestF34_CrossedAnswersOfCalls(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{Answer: func(c fake.Call) (batch.Result, error) {
+		id := c.CustomID
+		if strings.Contains(c.Text, "r2/") {
+			id = "another"
+		}
+		return fake.Answer(fmt.Appendf(nil, `{"token":%q,"label":"ok","evidence":[]}`, batch.EchoToken(id))), nil
+	}}, func(t *testing.T, b *callBench) {
+		p := b.policy.Policy
+		p.Version++
+		p.Classifier.Echo = true
+		b.policy = b.Approve(t, p)
+		works := b.sent(3)
+		b.call()
+		b.done()
+		b.want("items", "SELECT outcome || ' ' || code FROM items ORDER BY position", "succeeded ", "invalid crossed_answer", "succeeded ")
+		b.want("findings", "SELECT name || ' ' || severity || ' ' || subject || ': ' || detail FROM findings",
+			fmt.Sprintf("crossed_answer critical job:%s: output: 1 items: work %s", b.rows("SELECT job_id FROM jobs")[0], works[1]))
+		b.wantClassified(2)
+	})
+}
+
+func TestScoresOfCallsBecomeALabel(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{Answer: func(fake.Call) (batch.Result, error) {
+		content, err := batch.Scores{Scores: map[string]float64{"SelfHarm": 6}}.Content()
+		return fake.Answer(content), err
+	}}, func(t *testing.T, b *callBench) {
+		p := b.policy.Policy
+		p.Version++
+		scoring(&p)
+		b.policy = b.Approve(t, p)
+		b.sent(2)
+		b.call()
+		b.done()
+		b.want("labels", "SELECT DISTINCT label FROM review_records WHERE authoritative = 1", "self_harm")
+		b.wantClassified(2)
+	})
+}

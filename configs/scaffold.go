@@ -35,6 +35,10 @@ type scaffoldFile struct {
 	mode fs.FileMode
 }
 
+// sandboxModel lets a classifier take the answers of a sandbox, which never claims
+// to be the model that it is asked for.
+const sandboxModel = "answers_as: [sandbox-stand-in] # for the sandbox alone: its name for itself"
+
 // Scaffold writes an example configuration into dir, which is made if need be,
 // and returns the names of the files inside dir. Nothing is overwritten: if one
 // of the files exists, nothing is written, and the error names it.
@@ -85,6 +89,9 @@ func exampleFiles(opts ScaffoldOptions) ([]scaffoldFile, error) {
 	}
 	if opts.SandboxURL != "" {
 		more, err := sandboxFiles(opts.SandboxURL)
+		for i := range files {
+			files[i].data = bytes.Replace(files[i].data, []byte("\nmodel: gpt-"), []byte("\n"+sandboxModel+"\nmodel: gpt-"), 1)
+		}
 		return append(more, files...), err
 	}
 	policies, err := embeddedUnder("policies")

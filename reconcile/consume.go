@@ -274,5 +274,9 @@ func (j *jobReading) tell(ctx context.Context, chunk JudgedChunk) error {
 	if n := chunk.Outcomes[ItemOutOfCredit]; n > 0 {
 		errs = append(errs, j.brake(ctx, j.now, EventOutOfCredit, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))
 	}
+	if chunk.Outcomes[ItemUnapproved] > 0 { // the next texts would go there as well
+		_, err := j.Store.Pause(ctx, j.now, Pause{Scope: "account:" + account, Stage: PauseDispatch, Actor: "rollcall", Reason: string(UnapprovedProcessor)})
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"rollcall/batch"
 	"rollcall/batch/fake"
@@ -66,7 +67,7 @@ func TestF34_CrossedAnswersAreToldAndTriedAgain(t *testing.T) {
 		}
 		// As often as the policy permits, and then a person gets the reports.
 		for range 2 {
-			x.Clock.Advance(48 * 3600e9)
+			x.Clock.Advance(48 * time.Hour)
 			j = x.send(works[1:]...)
 			var lines []string
 			for n := 1; n < 5; n++ {
@@ -139,5 +140,104 @@ func TestScoresOfCallsBecomeALabel(t *testing.T) {
 		b.done()
 		b.want("labels", "SELECT DISTINCT label FROM review_records WHERE authoritative = 1", "self_harm")
 		b.wantClassified(2)
+	})
+}
+
+// Texts that another vendor has served, or nobody knows who, are parked: nothing
+// is applied and nothing is sent again, a person gets each report, the account is
+// stopped, and somebody is told which texts are concerned and where they were.
+func TestS7_UnapprovedVendorIsParkedAndTold(t *testing.T) {
+	eachResults(t, func(x *resultTest) {
+		j, works := x.prepare(4)
+		served := func(n int, o batch.Outcome, vendor, code string) string {
+			return string(fake.Result(batch.ChannelOutput, batch.Result{CustomID: works[n] + "-" + j.submission, Outcome: o, Vendor: vendor, Code: code,
+				Content: map[bool][]byte{true: fmt.Appendf(nil, `{"label":"spam","evidence":["%s"]}`, resultMarker)}[o == batch.Answered], Model: "fake-1"}).Raw)
+		}
+		x.end(j, []string{
+			served(0, batch.Answered, "acme", ""), served(1, batch.Unapproved, "elsewhere", ""), served(2, batch.Unapproved, "", "cache_hit"),
+			served(3, batch.Unapproved, resultMarker+" and text", ""),
+		}, nil)
+		x.consume(oneDone)
+		x.items(j, "succeeded", "unapproved unapproved_vendor", "unapproved cache_hit", "unapproved unapproved_vendor")
+		x.lines(j, "accepted 1", "item_error 3")
+		x.works(works, "extracted", "extracted unapproved_processor", "extracted unapproved_processor", "extracted unapproved_processor")
+		x.events(fmt.Sprintf("unapproved_vendor job:%s: output: vendor elsewhere, unknown, unprintable: 3 items: work %s, work %s, work %s", j.id, works[1], works[2], works[3]))
+		if f := x.findings(); len(f) != 1 || f[0].Severity != reconcile.Critical {
+			t.Errorf("findings: %+v", f)
+		}
+		wantStopped(x)
+		x.apply(moved(4))
+		x.records(0, "1 spam *")
+		for n := 1; n < 4; n++ {
+			x.records(n, "1 unapproved_processor *")
+		}
+		for n, vendor := range []string{"acme", "elsewhere", "", "unprintable"} {
+			h, err := x.ReportHistory(t.Context(), x.report(n))
+			x.must(err)
+			if got := h.Works[0].Sent[0].Vendor; got != vendor {
+				t.Errorf("report %d was served by %q, want %q", n, got, vendor)
+			}
+		}
+		x.consume(nothing)
+		x.apply(nothing)
+	})
+}
+
+func wantStopped(x *resultTest) {
+	x.t.Helper()
+	pauses, err := x.Pauses(x.t.Context())
+	x.must(err)
+	if len(pauses) != 1 || pauses[0].Scope != "account:main" || pauses[0].Stage != reconcile.PauseDispatch {
+		x.t.Errorf("pauses: %+v", pauses)
+	}
+}
+
+// An answer of another model than the approved one is as little applied. Its
+// snapshot is no other model, and neither is a name that was approved with it.
+func TestS7_AnswerOfAnotherModelIsParkedAndTold(t *testing.T) {
+	onResultsOf(t, func(p *reconcile.Policy) { p.Classifier.AnswersAs = []string{"models/fake"} }, func(x *resultTest) {
+		j, works := x.prepare(6)
+		served := func(n int, model string) string {
+			return string(fake.Result(batch.ChannelOutput, batch.Result{CustomID: works[n] + "-" + j.submission, Outcome: batch.Answered, Model: model,
+				Content: fmt.Appendf(nil, `{"label":"spam","evidence":["%s"]}`, resultMarker)}).Raw)
+		}
+		x.end(j, []string{
+			served(0, "fake-1"), served(1, ""), served(2, "fake-1-2026-11-30"), served(3, "models/fake"), served(4, "fake-2"), served(5, resultMarker+" {}"),
+		}, nil)
+		x.consume(oneDone)
+		x.items(j, "succeeded", "succeeded", "succeeded", "succeeded", "unapproved another_model", "unapproved another_model")
+		x.events(fmt.Sprintf("another_model job:%s: output: model fake-2, unprintable: 2 items: work %s, work %s", j.id, works[4], works[5]))
+		wantStopped(x)
+		x.apply(moved(6))
+		for n := range 4 {
+			x.records(n, "1 spam *")
+		}
+		x.records(4, "1 unapproved_processor *")
+		x.records(5, "1 unapproved_processor *")
+	})
+}
+
+func TestS7_UnapprovedCallsAreParkedAndNotRepeated(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{Answer: func(c fake.Call) (batch.Result, error) {
+		switch {
+		case strings.Contains(c.Text, "r1/"):
+			return batch.Result{Outcome: batch.Unapproved, Vendor: "elsewhere"}, nil
+		case strings.Contains(c.Text, "r2/"):
+			res := fake.Answer(goodAnswer)
+			res.Model = "fake-2"
+			return res, nil
+		}
+		return fake.Answer(goodAnswer), nil
+	}}, func(t *testing.T, b *callBench) {
+		b.sent(3)
+		b.call()
+		b.done()
+		b.want("items", "SELECT outcome || ' ' || code FROM items ORDER BY position", "unapproved unapproved_vendor", "unapproved another_model", "succeeded ")
+		b.want("findings", "SELECT name || ' ' || severity FROM findings ORDER BY name", "another_model critical", "unapproved_vendor critical")
+		b.want("records", "SELECT COALESCE(label, reason) FROM review_records ORDER BY COALESCE(label, reason)", "ok", "unapproved_processor", "unapproved_processor")
+		b.Clock.Advance(100 * time.Hour)
+		b.collect()
+		b.call()
+		b.wantCalls(3)
 	})
 }

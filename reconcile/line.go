@@ -18,6 +18,8 @@ const (
 	codeUnreadable  = "unreadable"
 	codeBadShape    = "bad_shape"
 	codeUnknownID   = "unknown_id"
+	codeVendor      = "unapproved_vendor"
+	codeModel       = "another_model"
 )
 
 // workOf is the work that a custom id names, if it has the form of those that
@@ -40,7 +42,7 @@ func (f *fileReading) newLine(raw rawLine, res batch.Result) ResultLine {
 		digest.Write(raw.body)
 		raw.mac = hex.EncodeToString(digest.Sum(nil))
 	}
-	return ResultLine{Line: raw.number, LineMAC: raw.mac, Bytes: raw.bytes, Code: batch.SafeCode(res.Code), Model: batch.SafeName(res.Model),
+	return ResultLine{Line: raw.number, LineMAC: raw.mac, Bytes: raw.bytes, Code: batch.SafeCode(res.Code), Model: batch.SafeName(res.Model), Vendor: batch.SafeName(res.Vendor),
 		InputTokens: boundedTokens(res.InputTokens), OutputTokens: boundedTokens(res.OutputTokens), Disposition: LineStaged}
 }
 
@@ -76,6 +78,10 @@ func (f *fileReading) memberLine(ctx context.Context, raw rawLine, res batch.Res
 	}
 	var err error
 	switch {
+	case res.Outcome == batch.Unapproved && line.Code == "":
+		line.Code = codeVendor
+	case res.Outcome == batch.Answered && !f.policy.Classifier.approves(line.Model):
+		line.Outcome, line.Code = ItemUnapproved, codeModel
 	case res.Outcome == batch.Answered:
 		err = f.answerLine(ctx, &line, res.Content, item)
 	case line.Code == codeUnreadable:
@@ -130,6 +136,8 @@ func itemOutcome(o batch.Outcome) (outcome ItemOutcome, code string) {
 		return ItemCancelled, ""
 	case batch.NotRun:
 		return ItemNotRun, ""
+	case batch.Unapproved:
+		return ItemUnapproved, ""
 	case batch.Unreadable:
 		return ItemInvalid, codeUnreadable
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -94,6 +95,7 @@ type fileReading struct {
 	lines, malformed, unknown int64     // counted by write
 	damaged                   []string  // works with an answer to a damaged text, found by write
 	crossed                   someWorks // with an answer that may be about another text, likewise
+	unapproved, renamed       someWorks // served by a vendor, or by a model, that nobody approved, likewise
 }
 
 // mayBeTakenAsItIs says whether a file has been fetched for so long that its
@@ -247,7 +249,11 @@ func (f *fileReading) count(lines []ResultLine) {
 		case lines[i].Code == string(faultText):
 			f.damaged = append(f.damaged, lines[i].WorkID)
 		case lines[i].Code == batch.CodeCrossed:
-			f.crossed.add(lines[i].WorkID)
+			f.crossed.add(lines[i].WorkID, "")
+		case lines[i].Outcome == ItemUnapproved && lines[i].Code == codeModel:
+			f.renamed.add(lines[i].WorkID, lines[i].Model)
+		case lines[i].Outcome == ItemUnapproved:
+			f.unapproved.add(lines[i].WorkID, cmp.Or(lines[i].Vendor, "unknown"))
 		}
 	}
 }
@@ -278,8 +284,14 @@ func (f *fileReading) finish(ctx context.Context) error {
 func (f *fileReading) tellWorks(ctx context.Context) error {
 	events := UnreadableWorks(f.damaged).Events(f.job.ID)
 	f.damaged = nil
-	if f.crossed.untold() {
-		events = append(events, EventCrossedAnswer.event("job:"+f.job.ID, fmt.Sprintf("%s: %s", f.channel, f.crossed.String())))
+	for _, of := range []struct {
+		kind  EventKind
+		what  string
+		works *someWorks
+	}{{EventCrossedAnswer, "", &f.crossed}, {EventUnapprovedVendor, "vendor ", &f.unapproved}, {EventAnotherModel, "model ", &f.renamed}} {
+		if of.works.untold() {
+			events = append(events, of.kind.event("job:"+f.job.ID, fmt.Sprintf("%s: %s", f.channel, of.works.tell(of.what))))
+		}
 	}
 	for _, e := range events {
 		f.logEvents(e)
@@ -294,15 +306,19 @@ func (f *fileReading) tellWorks(ctx context.Context) error {
 type someWorks struct {
 	n, told int64
 	first   []string
+	by      []string // who served them
 }
 
-// namedWorks is how many works a finding names. The others are found by the code
-// of their items.
+// namedWorks is how many works a finding names, and how many that served them.
+// The others are found by the code of their items.
 const namedWorks = 10
 
-func (s *someWorks) add(work string) {
+func (s *someWorks) add(work, by string) {
 	if s.n++; len(s.first) < namedWorks {
 		s.first = append(s.first, work)
+	}
+	if by != "" && len(s.by) < namedWorks && !slices.Contains(s.by, by) {
+		s.by = append(s.by, by)
 	}
 }
 
@@ -313,13 +329,16 @@ func (s *someWorks) untold() bool {
 	return s.n > before
 }
 
-// String is "2 items: work a, work b".
-func (s *someWorks) String() string {
-	more := ""
+// tell is "vendor x: 2 items: work a, work b".
+func (s *someWorks) tell(what string) string {
+	by, more := "", ""
+	if len(s.by) > 0 {
+		by = what + strings.Join(s.by, ", ") + ": "
+	}
 	if n := s.n - int64(len(s.first)); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%d items: work %s%s", s.n, strings.Join(s.first, ", work "), more)
+	return fmt.Sprintf("%s%d items: work %s%s", by, s.n, strings.Join(s.first, ", work "), more)
 }
 
 // countingReader counts what is read, and stops at a limit.

@@ -105,8 +105,8 @@ func (f *fileReading) answerLine(ctx context.Context, line *ResultLine, content 
 		return err
 	}
 	line.Outcome, line.Code, line.Label, line.Evidence = ItemSucceeded, "", a.label, a.evidence
-	line.PayloadMAC = f.Keys.MAC(keyring.Payload, content)
-	line.Content, err = f.Keys.Encrypt(content, AnswerPlace(item.WorkID)...)
+	line.PayloadMAC = f.Keys.MAC(keyring.Payload, a.content)
+	line.Content, err = f.Keys.Encrypt(a.content, AnswerPlace(item.WorkID)...)
 	return err
 }
 

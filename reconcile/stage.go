@@ -248,7 +248,7 @@ func (f *fileReading) count(lines []ResultLine) {
 			f.malformed++
 		case lines[i].Code == string(faultText):
 			f.damaged = append(f.damaged, lines[i].WorkID)
-		case lines[i].Code == batch.CodeCrossed:
+		case lines[i].Outcome == ItemInvalid && lines[i].Code == batch.CodeCrossed:
 			f.crossed.add(lines[i].WorkID, "")
 		case lines[i].Outcome == ItemUnapproved && lines[i].Code == codeModel:
 			f.renamed.add(lines[i].WorkID, lines[i].Model)

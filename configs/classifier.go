@@ -28,6 +28,7 @@ type classifierFile struct {
 	Name            string      `yaml:"name"`
 	Version         int64       `yaml:"version"`
 	Model           string      `yaml:"model"`
+	AnswersAs       []string    `yaml:"answers_as"`
 	MaxOutputTokens int         `yaml:"max_output_tokens"`
 	Temperature     *float64    `yaml:"temperature"` // not sent when it is left out
 	Labels          []labelFile `yaml:"labels"`
@@ -90,7 +91,7 @@ func openClassifier(dir, name string) (*classifierDir, error) {
 	c.asked = reconcile.Classifier{
 		Name: fmt.Sprintf("%s/%d", f.Name, f.Version), Model: f.Model,
 		MaxOutputTokens: f.MaxOutputTokens, Temperature: f.Temperature,
-		Labels: f.labels(c.fail), Otherwise: f.Otherwise, Echo: f.Echo,
+		Labels: f.labels(c.fail), AnswersAs: f.AnswersAs, Otherwise: f.Otherwise, Echo: f.Echo,
 	}
 	for _, t := range f.Thresholds {
 		c.asked.Thresholds = append(c.asked.Thresholds, reconcile.Threshold(t))

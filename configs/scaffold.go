@@ -41,6 +41,10 @@ type scaffoldFile struct {
 	mode fs.FileMode
 }
 
+// sandboxModel lets a classifier take the answers of a sandbox, which never claims
+// to be the model that it is asked for.
+const sandboxModel = "answers_as: [sandbox-stand-in] # for the sandbox alone: its name for itself"
+
 // Scaffold writes an example configuration into dir, which is made if need be,
 // and returns the names of the files inside dir. Nothing is overwritten: if one
 // of the files exists, nothing is written, and the error names it.
@@ -119,8 +123,8 @@ func embeddedUnder(root string) ([]scaffoldFile, error) {
 var sandboxModels = map[string]string{
 	"openai":    "",
 	"anthropic": "claude-haiku-4-5-20251001",
-	"infrai":    "gpt-4.1-mini",     // of the pin
-	"inhouse":   "sandbox-stand-in", // as the answers name it
+	"infrai":    "gpt-4.1-mini", // of the pin
+	"inhouse":   "sandbox-served",
 }
 
 const (
@@ -175,9 +179,11 @@ func sandboxFiles(opts ScaffoldOptions, classifiers []scaffoldFile) ([]scaffoldF
 		files = append(files, scaffoldFile{filepath.FromSlash(f.to), b.Bytes(), 0o640})
 	}
 	for _, f := range classifiers {
+		named := sandboxModel + "\n" + exampleModel
 		if model != "" {
-			f.data = bytes.Replace(f.data, []byte(exampleModel), []byte("model: "+model+"\n"), 1)
+			named = sandboxModel + "\nmodel: " + model + "\n"
 		}
+		f.data = bytes.Replace(f.data, []byte(exampleModel), []byte(named), 1)
 		files = append(files, f)
 	}
 	return files, nil

@@ -90,6 +90,8 @@ func lastReason(o ItemOutcome) Reason {
 		return Truncated
 	case ItemInvalid:
 		return InvalidOutput
+	case ItemUnapproved:
+		return UnapprovedProcessor
 	}
 	return AttemptsUsedUp
 }

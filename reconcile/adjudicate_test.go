@@ -106,7 +106,7 @@ func TestRetriesWaitLongerAndLonger(t *testing.T) {
 }
 
 func TestEveryOutcomeIsCappedOrFinal(t *testing.T) {
-	final := []ItemOutcome{ItemSucceeded, ItemRefused, ItemBlocked, ItemRejected, ItemConflict, ItemNotSent}
+	final := []ItemOutcome{ItemSucceeded, ItemRefused, ItemBlocked, ItemRejected, ItemConflict, ItemNotSent, ItemUnapproved}
 	for _, o := range ItemOutcomes() {
 		ways := 0
 		for _, way := range []bool{o.UsesAttempt(), o.UsesRun(), slices.Contains(final, o)} {

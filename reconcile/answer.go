@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -67,6 +69,7 @@ const (
 type answer struct {
 	label    string
 	evidence string // positions in the text, as JSON
+	content  []byte // the answer with the label as the schema spells it
 }
 
 // answerCheck decides whether the model's content answers the question of one
@@ -75,6 +78,7 @@ type answerCheck struct {
 	schema   *jsonschema.Schema
 	evidence map[string]bool   // by label: whether the answer must quote the text
 	names    map[string]string // the schema's property names, by their folded form
+	labels   map[string]string // the labels likewise; without those that differ by case alone
 }
 
 func newAnswerCheck(c *Classifier) (*answerCheck, error) {
@@ -82,10 +86,14 @@ func newAnswerCheck(c *Classifier) (*answerCheck, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &answerCheck{schema: schema, evidence: map[string]bool{}, names: map[string]string{}}
+	a := &answerCheck{schema: schema, evidence: map[string]bool{}, names: map[string]string{}, labels: map[string]string{}}
+	twice := map[string]bool{}
 	for _, l := range c.Labels {
 		a.evidence[l.Name] = l.EvidenceRequired
+		twice[fold(l.Name)] = a.labels[fold(l.Name)] != ""
+		a.labels[fold(l.Name)] = l.Name
 	}
+	maps.DeleteFunc(a.labels, func(folded, _ string) bool { return twice[folded] })
 	for name := range schema.Properties {
 		a.names[fold(name)] = name
 	}
@@ -124,6 +132,9 @@ func (a *answerCheck) read(content []byte, text func() (batch.Text, error)) (ans
 			return answer{}, faultDuplicate
 		}
 	}
+	if content, err = a.respell(object, content); err != nil {
+		return answer{}, err
+	}
 	if a.schema.Validate(value) != nil { // its error quotes the answer
 		return answer{}, faultSchema
 	}
@@ -139,7 +150,44 @@ func (a *answerCheck) read(content []byte, text func() (batch.Text, error)) (ans
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{label: label, evidence: evidence}, nil
+	return answer{label: label, evidence: evidence, content: content}, nil
+}
+
+// respell gives the label of an answer the schema's spelling: a processor may
+// answer with a label in another case, and no reader must have to know. Where two
+// labels differ by case alone, nobody knows which one was meant, and the answer
+// stays as it is.
+func (a *answerCheck) respell(object map[string]any, content []byte) ([]byte, error) {
+	told, ok := object["label"].(string)
+	meant, known := a.labels[fold(told)]
+	if !ok || !known || meant == told {
+		return content, nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(content))
+	if _, err := dec.ReadToken(); err != nil { // the brace
+		return nil, faultJSON
+	}
+	for {
+		name, err := dec.ReadToken()
+		if err != nil || name.Kind() != jsontext.KindString {
+			return nil, faultJSON
+		}
+		isLabel := name.String() == "label"
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, faultJSON
+		}
+		if !isLabel {
+			continue
+		}
+		quoted, err := jsontext.AppendQuote(nil, meant)
+		if err != nil {
+			return nil, faultJSON
+		}
+		end := dec.InputOffset()
+		object["label"] = meant
+		return slices.Concat(content[:end-int64(len(value))], quoted, content[end:]), nil
+	}
 }
 
 // locate finds each quote in the text, word for word, and gives the positions

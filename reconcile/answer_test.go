@@ -69,7 +69,7 @@ func TestAnswers(t *testing.T) {
 		"wrong type":                     {`{"label":["ok"]}`, "", faultSchema},
 		"no label":                       {`{"evidence":[]}`, "", faultSchema},
 		"label outside the set":          {`{"label":"safe"}`, "", faultLabel},
-		"label in another case":          {`{"label":"OK"}`, "", faultLabel},
+		"label in another case":          {`{"label":"OK"}`, "[]", ""},
 		"label with a space":             {`{"label":"ok "}`, "", faultLabel},
 		"empty label":                    {`{"label":""}`, "", faultLabel},
 		"evidence missing":               {`{"label":"spam"}`, "", faultEvidenceMissing},
@@ -174,7 +174,7 @@ func FuzzAnswer(f *testing.F) {
 		got, err := check.read(content, func() (batch.Text, error) { return batch.NewText(text), nil })
 		if err != nil {
 			var fault answerFault
-			if !errors.As(err, &fault) || got != (answer{}) {
+			if !errors.As(err, &fault) || got.label+got.evidence+string(got.content) != "" {
 				t.Fatalf("%v with %+v", err, got)
 			}
 			return

@@ -193,7 +193,7 @@ func chargeFor(o ItemOutcome, lines []LineFact, price *Price) Charge {
 // others it ran nothing, or refused the request before any model saw it.
 func mayHaveRun(o ItemOutcome) bool {
 	switch o {
-	case ItemSucceeded, ItemRefused, ItemTruncated, ItemInvalid, ItemMissing, ItemConflict:
+	case ItemSucceeded, ItemRefused, ItemTruncated, ItemInvalid, ItemMissing, ItemConflict, ItemUnapproved:
 		return true
 	}
 	return false

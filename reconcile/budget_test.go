@@ -14,7 +14,7 @@ import (
 // priced gives the bench's account one price for every model.
 func (b *bench) priced(currency string) {
 	b.r.Prices = func(account, model string) (reconcile.Price, bool) {
-		return reconcile.Price{Input: 1_000_000, Output: 2_000_000, Currency: currency}, account == "main" && model == "test-model"
+		return reconcile.Price{Input: 1_000_000, Output: 2_000_000, Currency: currency}, account == "main" && model == "fake-1"
 	}
 }
 

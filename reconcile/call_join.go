@@ -24,7 +24,7 @@ func (c *calling) end(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("schema of policy %s: %w", c.policy.Key(), err)
 	}
 	f := &fileReading{channel: batch.ChannelOutput, jobReading: &jobReading{
-		consuming: &consuming{Reconciler: c.r, now: now, proof: c.proof}, job: c.job, policy: c.policy, check: check,
+		consuming: &consuming{Reconciler: c.r, now: now, proof: c.proof}, job: c.job, policy: c.policy, question: c.question, check: check,
 	}}
 	for page := f.chunkLines(); after < c.job.Items; after += int64(page) { // lines are numbered from 1 on
 		if err := ctx.Err(); err != nil {
@@ -67,15 +67,11 @@ func (c *calling) stage(ctx context.Context, f *fileReading, members []CalledMem
 		}
 		lines = append(lines, line)
 	}
-	f.damaged = nil
 	f.count(lines)
 	// A finding comes first: in the other order a process that dies in between
 	// would tell nobody.
-	for _, e := range UnreadableWorks(f.damaged).Events(c.job.ID) {
-		f.logEvents(e)
-		if err := c.r.Store.OpenFinding(ctx, f.now, e); err != nil {
-			return err
-		}
+	if err := f.tellWorks(ctx); err != nil {
+		return err
 	}
 	if err := c.r.Store.StageLines(ctx, c.job.ID, batch.ChannelOutput, lines); err != nil {
 		return err
@@ -126,7 +122,9 @@ func (c *calling) joined(m *CalledMember) (batch.Result, error) {
 		}
 		parts = append(parts, res)
 	}
-	res := safeResult(c.caller.Join(c.question, parts))
+	res := c.caller.Join(c.question, parts)
+	res.CustomID = CustomID(m.WorkID, c.job.SubmissionID) // which is not stored with a call
+	res = safeResult(batch.Judge(c.question, res))
 	if res.Outcome != batch.Answered {
 		res.Content = nil
 	}

@@ -183,7 +183,7 @@ func callPlace(jobID, workID string, segment int64) []string {
 // CallOutcomes lists the outcomes that a call may have.
 func CallOutcomes() []batch.Outcome {
 	return []batch.Outcome{batch.Answered, batch.Refused, batch.Blocked, batch.Truncated, batch.BadShape, batch.ItemRejected, batch.ItemFailed,
-		batch.ItemDenied, batch.ItemOutOfCredit, batch.Expired, batch.Cancelled, batch.NotRun}
+		batch.ItemDenied, batch.ItemOutOfCredit, batch.Expired, batch.Cancelled, batch.NotRun, batch.Unapproved}
 }
 
 // safeResult is an answer that may be stored. Another outcome than those of a

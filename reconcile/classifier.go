@@ -30,6 +30,8 @@ type Classifier struct {
 	Thresholds []Threshold `json:"thresholds,omitzero"`
 	// Otherwise is the label when none is met.
 	Otherwise string `json:"otherwise,omitzero"`
+	// AnswersAs are other names by which answers may call the model; see approves.
+	AnswersAs []string `json:"answers_as,omitzero"`
 	// Echo has each answer repeat a token of its request; see batch.EchoToken.
 	Echo bool `json:"echo,omitzero"`
 }
@@ -46,6 +48,13 @@ type Threshold struct {
 	Category string  `json:"category"` // as the processor spells it
 	Score    float64 `json:"score"`    // on the processor's own scale
 	Label    string  `json:"label"`
+}
+
+// approves says whether an answer that names this model may be used: one that
+// names none, the model that was asked for or a snapshot of it, or a name that
+// was approved with it.
+func (c *Classifier) approves(model string) bool {
+	return batch.SameModel(c.Model, model) || slices.Contains(c.AnswersAs, model)
 }
 
 // Question is the classifier as a provider takes it.
@@ -76,6 +85,11 @@ func (c *Classifier) validate(fail failFunc) {
 	}
 	if c.Model == "" || c.Model == "auto" {
 		fail("classifier.model", "must name one model; a processor's own choice would be an unapproved one")
+	}
+	for i, name := range c.AnswersAs {
+		if name == "" || batch.SafeName(name) != name || slices.Contains(c.AnswersAs[:i], name) {
+			fail(fmt.Sprintf("classifier.answers_as[%d]", i), "must be a name of at most 128 letters, digits and _ - . : / @ +, once")
+		}
 	}
 	if len(c.Labels) < 2 {
 		fail("classifier.labels", "needs at least two")

@@ -66,6 +66,7 @@ type jobReading struct {
 	account  batch.Account
 	provider batch.Provider // nil for a job whose texts were called one by one
 	policy   *PolicyVersion
+	question *batch.Classifier // as it was asked
 	check    *answerCheck
 }
 
@@ -88,7 +89,7 @@ func (c *consuming) job(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	j := jobReading{consuming: c, job: job, account: account, provider: provider, policy: &policy}
+	j := jobReading{consuming: c, job: job, account: account, provider: provider, policy: &policy, question: policy.Question()}
 	if j.check, err = c.checkOf(&policy); err != nil {
 		return err
 	}
@@ -272,6 +273,10 @@ func (j *jobReading) tell(ctx context.Context, chunk JudgedChunk) error {
 	}
 	if n := chunk.Outcomes[ItemOutOfCredit]; n > 0 {
 		errs = append(errs, j.brake(ctx, j.now, EventOutOfCredit, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))
+	}
+	if chunk.Outcomes[ItemUnapproved] > 0 { // the next texts would go there as well
+		_, err := j.Store.Pause(ctx, j.now, Pause{Scope: "account:" + account, Stage: PauseDispatch, Actor: "rollcall", Reason: string(UnapprovedProcessor)})
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -21,6 +21,7 @@ const (
 	thenWitness      = `; the finding closes by itself once the witness can be used again`
 	thenProbe        = `; the finding closes by itself once the made-up text is answered`
 	thenResume       = `; then run: rollcall resume --scope account:NAME --stage dispatch --reason "…" (it closes this finding)`
+	thenAccount      = `; then run: rollcall resume --scope account:NAME --stage dispatch --reason "…"` + thenResolve
 	thenResumePolicy = `; then run: rollcall resume --scope policy:NAME --stage dispatch --reason "…" (it closes this finding)`
 )
 
@@ -73,6 +74,15 @@ var (
 	EventUnknownResult = EventKind{"unknown_result", Critical,
 		"a job returned a result for an item that is not its own; it was not used",
 		"report the job to the provider: results of different jobs may have been mixed up" + thenResolve}
+	EventCrossedAnswer = EventKind{"crossed_answer", Critical,
+		"a job returned answers that do not repeat the token of their request, so that they may be about other texts; they were not used",
+		"report the job to the provider: answers may stand under the wrong ids; the items concerned are tried again within the policy's attempts" + thenResolve}
+	EventUnapprovedVendor = EventKind{"unapproved_vendor", Critical,
+		"texts were served by a vendor that is not allowed, or by nobody knows whom; what came back was not used, a person gets the reports, and dispatch to the account is paused",
+		"the texts have been there already: tell whoever answers for them; ask the processor why, and correct the account's vendors or revoke the policy" + thenAccount}
+	EventAnotherModel = EventKind{"another_model", Critical,
+		"answers name another model than the one that was asked for; they were not used, a person gets the reports, and dispatch to the account is paused",
+		"ask the processor which model served them; if it is the same one, name it under answers_as in a new version of the classifier and its policy" + thenAccount}
 	EventMalformedResults = EventKind{"malformed_results", Warning,
 		"more than one in a hundred lines of a result file could not be read",
 		"look at the job at the provider; the items concerned are tried again within the policy's attempts" + thenResolve}
@@ -116,7 +126,7 @@ var (
 // EventKinds lists every event.
 func EventKinds() []EventKind {
 	return []EventKind{EventRevisionConflict, EventAccountDenied, EventOutOfCredit, EventBudgetSpent, EventBudgetUnpriced, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable,
-		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult,
+		EventJobVanished, EventUnknownStatus, EventResultsIncomplete, EventResultsLost, EventResultsUnreadable, EventResultConflict, EventUnknownResult, EventCrossedAnswer, EventUnapprovedVendor, EventAnotherModel,
 		EventMalformedResults, EventLateResult, EventEditedAfterDecision, EventApplyFailed, EventJobRefused, EventJobNotSent,
 		EventSurplusJob, EventSurplusFile, EventLaneClosed, EventLedgerRewound, EventWitnessUnusable, EventCommitUnreplicated, EventScheduleRefused}
 }

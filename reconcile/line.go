@@ -18,6 +18,8 @@ const (
 	codeUnreadable  = "unreadable"
 	codeBadShape    = "bad_shape"
 	codeUnknownID   = "unknown_id"
+	codeVendor      = "unapproved_vendor"
+	codeModel       = "another_model"
 )
 
 // workOf is the work that a custom id names, if it has the form of those that
@@ -40,7 +42,7 @@ func (f *fileReading) newLine(raw rawLine, res batch.Result) ResultLine {
 		digest.Write(raw.body)
 		raw.mac = hex.EncodeToString(digest.Sum(nil))
 	}
-	return ResultLine{Line: raw.number, LineMAC: raw.mac, Bytes: raw.bytes, Code: batch.SafeCode(res.Code), Model: batch.SafeName(res.Model),
+	return ResultLine{Line: raw.number, LineMAC: raw.mac, Bytes: raw.bytes, Code: batch.SafeCode(res.Code), Model: batch.SafeName(res.Model), Vendor: batch.SafeName(res.Vendor),
 		InputTokens: boundedTokens(res.InputTokens), OutputTokens: boundedTokens(res.OutputTokens), Disposition: LineStaged}
 }
 
@@ -71,11 +73,15 @@ func (f *fileReading) memberLine(ctx context.Context, raw rawLine, res batch.Res
 	line := f.newLine(raw, res)
 	line.WorkID = item.WorkID
 	outcome, code := itemOutcome(res.Outcome)
-	if line.Outcome = outcome; code != "" {
+	if line.Outcome = outcome; code != "" && !(code == codeBadShape && spoiltCode(line.Code)) {
 		line.Code = code
 	}
 	var err error
 	switch {
+	case res.Outcome == batch.Unapproved && line.Code == "":
+		line.Code = codeVendor
+	case res.Outcome == batch.Answered && !f.policy.Classifier.approves(line.Model):
+		line.Outcome, line.Code = ItemUnapproved, codeModel
 	case res.Outcome == batch.Answered:
 		err = f.answerLine(ctx, &line, res.Content, item)
 	case line.Code == codeUnreadable:
@@ -99,8 +105,8 @@ func (f *fileReading) answerLine(ctx context.Context, line *ResultLine, content 
 		return err
 	}
 	line.Outcome, line.Code, line.Label, line.Evidence = ItemSucceeded, "", a.label, a.evidence
-	line.PayloadMAC = f.Keys.MAC(keyring.Payload, content)
-	line.Content, err = f.Keys.Encrypt(content, AnswerPlace(item.WorkID)...)
+	line.PayloadMAC = f.Keys.MAC(keyring.Payload, a.content)
+	line.Content, err = f.Keys.Encrypt(a.content, AnswerPlace(item.WorkID)...)
 	return err
 }
 
@@ -130,10 +136,22 @@ func itemOutcome(o batch.Outcome) (outcome ItemOutcome, code string) {
 		return ItemCancelled, ""
 	case batch.NotRun:
 		return ItemNotRun, ""
+	case batch.Unapproved:
+		return ItemUnapproved, ""
 	case batch.Unreadable:
 		return ItemInvalid, codeUnreadable
 	}
 	return ItemInvalid, codeBadShape
+}
+
+// spoiltCode says whether a code is one of those for which Judge does not accept
+// an answer: it says more than that the shape is bad.
+func spoiltCode(code string) bool {
+	switch code {
+	case batch.CodeCrossed, batch.CodeNoJSON, batch.CodeCategoryMissing, batch.CodeScores, batch.CodeThresholds:
+		return true
+	}
+	return false
 }
 
 // AnswerPlace is the place that an artifact's answer is encrypted for.

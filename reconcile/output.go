@@ -29,6 +29,7 @@ const (
 	ItemMissing     ItemOutcome = "missing"
 	ItemConflict    ItemOutcome = "conflict"
 	ItemNotSent     ItemOutcome = "not_sent"
+	ItemUnapproved  ItemOutcome = "unapproved" // served by a vendor or a model that nobody approved
 )
 
 // lineUnreadable is a line's outcome that is never an item's.
@@ -37,7 +38,7 @@ const lineUnreadable ItemOutcome = "unreadable"
 // ItemOutcomes lists every outcome of an item.
 func ItemOutcomes() []ItemOutcome {
 	return []ItemOutcome{ItemSucceeded, ItemRefused, ItemBlocked, ItemTruncated, ItemInvalid, ItemRejected, ItemFailed, ItemDenied,
-		ItemOutOfCredit, ItemExpired, ItemCancelled, ItemNotRun, ItemMissing, ItemConflict, ItemNotSent}
+		ItemOutOfCredit, ItemExpired, ItemCancelled, ItemNotRun, ItemMissing, ItemConflict, ItemNotSent, ItemUnapproved}
 }
 
 // Disposition of a result line.
@@ -73,6 +74,7 @@ type ResultLine struct {
 	Label        string // with ItemSucceeded only
 	Evidence     string // positions in the text, as JSON, with ItemSucceeded only
 	Model        string
+	Vendor       string // who served it, as a processor that passes texts on tells; "" for none
 	InputTokens  int64
 	OutputTokens int64
 	Content      keyring.Encrypted // the answer, or the raw line of a malformed one; empty for none

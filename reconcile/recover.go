@@ -261,9 +261,14 @@ func (v *recovering) surplus(ctx context.Context, j *RecoveredJob, account, why 
 }
 
 // works reads which works a job was made of: from its request body, or, where
-// that is gone, from the results of a job that has ended. Nothing else is kept.
+// that is gone or was never a file, from the results of a job that has ended.
+// Nothing else is kept.
 func (v *recovering) works(ctx context.Context, j batch.ListedJob, submissionID string) ([]string, error) {
-	works, err := v.worksIn(ctx, j.FileID, submissionID, v.inv.RequestID)
+	var works []string
+	err := error(&batch.Error{Op: "download", Kind: batch.NotFound}) // of a body that came with its create
+	if j.FileID != "" {
+		works, err = v.worksIn(ctx, j.FileID, submissionID, v.inv.RequestID)
+	}
 	if batch.KindOf(err) != batch.NotFound || j.Phase != batch.PhaseEnded {
 		return works, err
 	}

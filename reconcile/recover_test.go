@@ -277,3 +277,42 @@ func TestF47_SecondTryIsNotSentAThirdTime(t *testing.T) {
 		})
 	}
 }
+
+// F47: the body of a job came with its create, so that no file can be asked for:
+// what it was made of is told by its results, once there are any.
+func TestF47_JobWithoutAFileIsRecoveredByItsResults(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.fake = fake.New(fake.Options{
+			Account: b.fake.Account(), Now: b.Clock.Now, Breach: b.breached, Handover: batch.HandoverInline,
+			Answer: func(string, string) []byte { return []byte(`{"label":"ok","evidence":[]}`) },
+		})
+		b.r = b.reconciler(b.Ledger)
+		var asked []string
+		b.fake.Hooks.Download = func(fileID string) (bool, error) {
+			asked = append(asked, fileID)
+			return true, nil
+		}
+		path := filepath.Join(t.TempDir(), "witness")
+		b.witnessed(path)
+		b.reports(4)
+		address := sqltest.Copy(t, b.Address)
+		b.collect()
+		b.submit()
+		n := b.restored(t, address)
+		n.witnessed(path)
+		if _, err := n.r.Submit(t.Context(), n.Clock.Now()); err == nil {
+			t.Fatal("a restored ledger is sent from")
+		}
+		if out := n.recover(reconcile.RecoverOptions{}); out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredUnreadable || len(asked) != 0 {
+			t.Errorf("while the job runs: %+v, asked for %q", out, asked)
+		}
+		b.fake.EndAll()
+		out := n.recover(reconcile.RecoverOptions{})
+		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].Members != 4 {
+			t.Errorf("recovery %+v", out)
+		}
+		if len(asked) != 1 || asked[0] == "" {
+			t.Errorf("files that were asked for: %q", asked)
+		}
+	})
+}

@@ -164,12 +164,15 @@ const (
 	Overdue            Reason = "overdue"
 	Routed             Reason = "routed"          // an operator gave it to a person
 	TextUnreadable     Reason = "text_unreadable" // the stored text is damaged; the source still has it
+	// UnapprovedProcessor: who served the text is not who was approved, or nobody
+	// knows who did. The text has been there; what came back is not used.
+	UnapprovedProcessor Reason = "unapproved_processor"
 )
 
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return []Reason{NoText, AudioOnly, TooLarge, Refused, BlockedByProvider, Truncated, InvalidOutput,
-		ConflictingResults, RejectedByProvider, AttemptsUsedUp, Overdue, Routed, TextUnreadable}
+		ConflictingResults, RejectedByProvider, AttemptsUsedUp, Overdue, Routed, TextUnreadable, UnapprovedProcessor}
 }
 
 // HeldReport is an accepted revision that waits for an approved policy.

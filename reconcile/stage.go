@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -90,8 +92,10 @@ type fileReading struct {
 	bytes   int64     // read by split
 	last    bool      // a last line that does not parse is that line's own fault
 
-	lines, malformed, unknown int64    // counted by write
-	damaged                   []string // works with an answer to a damaged text, found by write
+	lines, malformed, unknown int64     // counted by write
+	damaged                   []string  // works with an answer to a damaged text, found by write
+	crossed                   someWorks // with an answer that may be about another text, likewise
+	unapproved, renamed       someWorks // served by a vendor, or by a model, that nobody approved, likewise
 }
 
 // mayBeTakenAsItIs says whether a file has been fetched for so long that its
@@ -192,7 +196,7 @@ func (f *fileReading) decodeChunk(ctx context.Context, raw []rawLine) ([]ResultL
 			results[i] = batch.Result{Outcome: batch.Unreadable, Code: codeLineTooLong}
 			continue
 		}
-		results[i] = f.provider.DecodeResult(raw[i].body)
+		results[i] = batch.Judge(f.question, f.provider.DecodeResult(raw[i].body))
 		if work, ok := workOf(results[i].CustomID, f.job.SubmissionID); ok {
 			works[i] = work
 			named = append(named, work)
@@ -244,6 +248,12 @@ func (f *fileReading) count(lines []ResultLine) {
 			f.malformed++
 		case lines[i].Code == string(faultText):
 			f.damaged = append(f.damaged, lines[i].WorkID)
+		case lines[i].Outcome == ItemInvalid && lines[i].Code == batch.CodeCrossed:
+			f.crossed.add(lines[i].WorkID, "")
+		case lines[i].Outcome == ItemUnapproved && lines[i].Code == codeModel:
+			f.renamed.add(lines[i].WorkID, lines[i].Model)
+		case lines[i].Outcome == ItemUnapproved:
+			f.unapproved.add(lines[i].WorkID, cmp.Or(lines[i].Vendor, "unknown"))
 		}
 	}
 }
@@ -262,15 +272,73 @@ func (f *fileReading) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, e := range UnreadableWorks(f.damaged).Events(f.job.ID) {
+	if err := f.tellWorks(ctx); err != nil {
+		return err
+	}
+	return f.Store.FinishResultSet(ctx, f.now, WholeSet{
+		JobID: f.job.ID, Channel: f.channel, Lines: f.lines, Bytes: f.bytes, MAC: hex.EncodeToString(f.mac.Sum(nil)),
+	})
+}
+
+// tellWorks opens the findings about works of the lines that were counted.
+func (f *fileReading) tellWorks(ctx context.Context) error {
+	events := UnreadableWorks(f.damaged).Events(f.job.ID)
+	f.damaged = nil
+	for _, of := range []struct {
+		kind  EventKind
+		what  string
+		works *someWorks
+	}{{EventCrossedAnswer, "", &f.crossed}, {EventUnapprovedVendor, "vendor ", &f.unapproved}, {EventAnotherModel, "model ", &f.renamed}} {
+		if of.works.untold() {
+			events = append(events, of.kind.event("job:"+f.job.ID, fmt.Sprintf("%s: %s", f.channel, of.works.tell(of.what))))
+		}
+	}
+	for _, e := range events {
 		f.logEvents(e)
 		if err := f.Store.OpenFinding(ctx, f.now, e); err != nil {
 			return err
 		}
 	}
-	return f.Store.FinishResultSet(ctx, f.now, WholeSet{
-		JobID: f.job.ID, Channel: f.channel, Lines: f.lines, Bytes: f.bytes, MAC: hex.EncodeToString(f.mac.Sum(nil)),
-	})
+	return nil
+}
+
+// someWorks are works that a finding about their job is about.
+type someWorks struct {
+	n, told int64
+	first   []string
+	by      []string // who served them
+}
+
+// namedWorks is how many works a finding names, and how many that served them.
+// The others are found by the code of their items.
+const namedWorks = 10
+
+func (s *someWorks) add(work, by string) {
+	if s.n++; len(s.first) < namedWorks {
+		s.first = append(s.first, work)
+	}
+	if by != "" && len(s.by) < namedWorks && !slices.Contains(s.by, by) {
+		s.by = append(s.by, by)
+	}
+}
+
+// untold says whether there are works that no finding told of yet.
+func (s *someWorks) untold() bool {
+	before := s.told
+	s.told = s.n
+	return s.n > before
+}
+
+// tell is "vendor x: 2 items: work a, work b".
+func (s *someWorks) tell(what string) string {
+	by, more := "", ""
+	if len(s.by) > 0 {
+		by = what + strings.Join(s.by, ", ") + ": "
+	}
+	if n := s.n - int64(len(s.first)); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s%d items: work %s%s", by, s.n, strings.Join(s.first, ", work "), more)
 }
 
 // countingReader counts what is read, and stops at a limit.

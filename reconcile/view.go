@@ -123,6 +123,7 @@ type SendView struct {
 	Region        string      `json:"region"`
 	Outcome       ItemOutcome `json:"outcome,omitempty"`
 	Code          string      `json:"code,omitempty"`
+	Vendor        string      `json:"vendor,omitempty"` // who served it, where the processor passes texts on
 	NextSubmit    *time.Time  `json:"next_submit,omitempty"`
 	WaitsFor      LimitWord   `json:"waits_for,omitempty"` // the limit of its account that the job was put off for
 	NextPoll      *time.Time  `json:"next_poll,omitempty"` // for a job whose texts are called one by one: when call looks at it

@@ -202,7 +202,7 @@ func (s *Store) MemberLines(ctx context.Context, jobID string, lines []int64) (m
 }
 
 var resultLineColumns = []string{"job_id", "channel", "line", "work_id", "line_mac", "byte_count", "outcome", "code", "label", "evidence",
-	"model", "input_tokens", "output_tokens", "encrypted", "key_id", "payload_mac", "disposition"}
+	"model", "vendor", "input_tokens", "output_tokens", "encrypted", "key_id", "payload_mac", "disposition"}
 
 // StageLines implements reconcile.ConsumeStore.
 func (s *Store) StageLines(ctx context.Context, jobID string, channel batch.Channel, lines []reconcile.ResultLine) error {
@@ -220,7 +220,7 @@ func (s *Store) StageLines(ctx context.Context, jobID string, channel batch.Chan
 				encrypted = l.Content.Bytes
 			}
 			return []any{jobID, string(channel), l.Line, nullIfEmpty(l.WorkID), l.LineMAC, l.Bytes, string(l.Outcome), l.Code,
-				nullIfEmpty(l.Label), nullIfEmpty(l.Evidence), l.Model, l.InputTokens, l.OutputTokens,
+				nullIfEmpty(l.Label), nullIfEmpty(l.Evidence), l.Model, l.Vendor, l.InputTokens, l.OutputTokens,
 				encrypted, nullIfEmpty(l.Content.KeyID), nullIfEmpty(l.PayloadMAC), string(l.Disposition)}
 		})
 		if isUnique(err) {

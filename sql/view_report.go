@@ -187,6 +187,7 @@ type sendRow struct {
 	TextLeft     *int64  `db:"text_left"`
 	NextLookUS   *int64  `db:"next_look_us"`
 	Obstacle     *string `db:"obstacle"`
+	Vendor       *string `db:"vendor"`
 	Latest       int64   `db:"latest"`
 }
 
@@ -206,6 +207,7 @@ func (r sendRow) view(nowUS int64) reconcile.SendView {
 	}
 	if r.Latest == 1 {
 		v.Outcome, v.Code = reconcile.ItemOutcome(orEmpty(r.Outcome)), r.Code
+		v.Vendor = orEmpty(r.Vendor)
 	}
 	return v
 }

@@ -38,6 +38,7 @@ type resultLine struct {
 	Code         string        `json:"code,omitempty"`
 	Content      string        `json:"content,omitempty"`
 	Model        string        `json:"model,omitempty"`
+	Vendor       string        `json:"vendor,omitempty"`
 	InputTokens  int64         `json:"input_tokens,omitempty"`
 	OutputTokens int64         `json:"output_tokens,omitempty"`
 }
@@ -103,7 +104,7 @@ func Failed(customID string, o batch.Outcome, code string) Line {
 func Result(c batch.Channel, r batch.Result) Line {
 	raw, err := json.Marshal(resultLine{
 		CustomID: r.CustomID, Outcome: r.Outcome, Code: r.Code, Content: string(r.Content),
-		Model: r.Model, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
+		Model: r.Model, Vendor: r.Vendor, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
 	}, format)
 	if err != nil {
 		panic("fake: a result that cannot be marshalled") // there is none
@@ -120,7 +121,7 @@ func (p *Provider) DecodeResult(line []byte) batch.Result {
 	}
 	out := batch.Result{
 		CustomID: r.CustomID, Outcome: r.Outcome, Code: batch.SafeCode(r.Code),
-		Model: batch.SafeName(r.Model), InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
+		Model: batch.SafeName(r.Model), Vendor: batch.SafeName(r.Vendor), InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
 	}
 	if r.Content != "" {
 		out.Content = []byte(r.Content)
@@ -131,5 +132,5 @@ func (p *Provider) DecodeResult(line []byte) batch.Result {
 var outcomes = map[batch.Outcome]bool{
 	batch.Answered: true, batch.Refused: true, batch.Blocked: true, batch.Truncated: true, batch.BadShape: true,
 	batch.ItemRejected: true, batch.ItemFailed: true, batch.ItemDenied: true, batch.ItemOutOfCredit: true,
-	batch.Expired: true, batch.Cancelled: true, batch.NotRun: true,
+	batch.Expired: true, batch.Cancelled: true, batch.NotRun: true, batch.Unapproved: true,
 }

@@ -116,6 +116,9 @@ func (a *app) printWork(w reconcile.WorkView) {
 		if s.Outcome != "" {
 			fmt.Fprintf(a.out, "        outcome %s %s\n", s.Outcome, printable(s.Code))
 		}
+		if s.Vendor != "" {
+			fmt.Fprintf(a.out, "        served by %s\n", printable(s.Vendor))
+		}
 	}
 	if r := w.Record; r != nil {
 		kind := r.Kind + " " + r.Label + r.Reason

@@ -18,7 +18,7 @@ func Policy(id string, version int64) reconcile.Policy {
 		Boundary: reconcile.Boundary{Processor: "fake", Account: "main", Host: "fake.test", Region: "test", Terms: reconcile.Terms{
 			DataClass: "synthetic", Retention: "none", Deletion: "none", Subprocessors: "none", Training: "none"}},
 		Classifier: reconcile.Classifier{
-			Name: "test/1", Model: "test-model", Instructions: "Classify the report.", Schema: []byte(AnswerSchema), MaxOutputTokens: 200,
+			Name: "test/1", Model: "fake-1", Instructions: "Classify the report.", Schema: []byte(AnswerSchema), MaxOutputTokens: 200,
 			Labels: []reconcile.Label{{Name: "unsafe_advice", EvidenceRequired: true}, {Name: "harassment", EvidenceRequired: true},
 				{Name: "self_harm", EvidenceRequired: true}, {Name: "spam", EvidenceRequired: true}, {Name: "ok"}},
 		},

@@ -272,7 +272,14 @@ func (v *recovering) works(ctx context.Context, j batch.ListedJob, submissionID 
 	if batch.KindOf(err) != batch.NotFound || j.Phase != batch.PhaseEnded {
 		return works, err
 	}
-	works = nil
+	return v.worksOfResults(ctx, j, submissionID)
+}
+
+// worksOfResults reads them from the results. A line that names no work is no
+// request that somebody knows of: it may be damaged, or have strayed in. But works
+// whose lines are cut off would be sent again, although they are answered.
+func (v *recovering) worksOfResults(ctx context.Context, j batch.ListedJob, submissionID string) ([]string, error) {
+	var lines []string
 	for _, f := range j.Files {
 		more, err := v.worksIn(ctx, f.ID, submissionID, func(line []byte) (string, bool) {
 			id := v.inv.DecodeResult(line).CustomID
@@ -281,9 +288,12 @@ func (v *recovering) works(ctx context.Context, j batch.ListedJob, submissionID 
 		if err != nil {
 			return nil, err
 		}
-		works = append(works, more...)
+		lines = append(lines, more...)
 	}
-	return works, nil
+	if told := j.Counts.Completed + j.Counts.Failed; int64(len(lines)) < told && !v.options.WithoutUnreadable {
+		return nil, &batch.Error{Op: "download", Kind: batch.Temporary, Code: "fewer_lines_than_counted"}
+	}
+	return slices.DeleteFunc(lines, func(work string) bool { return work == "" }), nil
 }
 
 func (v *recovering) worksIn(ctx context.Context, fileID, submissionID string, idOf func(line []byte) (string, bool)) ([]string, error) {

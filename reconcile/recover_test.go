@@ -225,6 +225,60 @@ func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 	})
 }
 
+// F47: of a job whose requests are deleted the results tell. A line that is damaged
+// or has strayed in is nobody's: no source can deliver it, and nothing waits for it.
+func TestF47_DamagedLinesOfResultsAreNotWaitedFor(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(3)
+		address := sqltest.Copy(t, b.Address)
+		b.collect()
+		b.submit()
+		stray := fake.Answered("somebody-elses", []byte(`{"label":"ok","evidence":[]}`))
+		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
+			if it.Line == 2 {
+				return []fake.Line{stray, {Channel: batch.ChannelOutput, Raw: []byte(`{"custom_id":` + it.CustomID)}}
+			}
+			return []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`))}
+		})
+		b.fake.ForgetFile(b.fake.Jobs()[0].FileID)
+		n := b.restored(t, address)
+		out := n.recover(reconcile.RecoverOptions{})
+		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].Members != 2 || out.Jobs[0].Unknown != 0 {
+			t.Errorf("recovery %+v", out)
+		}
+	})
+}
+
+// F47: results that are cut off at the end of a line look whole. Works behind the
+// cut are answered, and are not to be sent again.
+func TestF47_CutResultsAreReadAgain(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(3)
+		address := sqltest.Copy(t, b.Address)
+		b.collect()
+		b.submit()
+		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
+			if it.Line == 2 {
+				return []fake.Line{fake.Failed(it.CustomID, batch.Refused, "")}
+			}
+			return []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`))}
+		})
+		b.fake.ForgetFile(b.fake.Jobs()[0].FileID)
+		n := b.restored(t, address)
+		files := b.fake.Files()
+		b.fake.Hooks.Download = func(id string) (bool, error) { return id != files[len(files)-1].ID, nil } // that one looks empty
+		out := n.recover(reconcile.RecoverOptions{})
+		if out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredUnreadable {
+			t.Errorf("a cut file: %+v", out)
+		}
+		b.fake.Hooks.Download = nil
+		out = n.recover(reconcile.RecoverOptions{})
+		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].Members != 3 {
+			t.Errorf("the whole file: %+v", out)
+		}
+	})
+}
+
 // F47: what failed and was sent again belongs to its second job, whether the copy
 // has the first one or not. It is not sent a third time.
 func TestF47_SecondTryIsNotSentAThirdTime(t *testing.T) {

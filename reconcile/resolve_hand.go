@@ -301,6 +301,8 @@ func (r *Reconciler) noneByResults(ctx context.Context, v *resolution, u Uncerta
 			return fmt.Errorf("the results of job %s could not be compared with the statement, and nothing was recorded: %w", j.ID, err)
 		case of == resultsOurs:
 			return fmt.Errorf("the results of job %s are those of submission %s: %w", j.ID, u.ID, ErrRefused)
+		case of == resultsMixed:
+			return fmt.Errorf("some results of job %s are those of submission %s: %w", j.ID, u.ID, ErrRefused)
 		}
 	}
 	return nil

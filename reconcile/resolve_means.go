@@ -112,6 +112,8 @@ func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, 
 			return v.found(ctx, s, j, "proven by the ids of its results")
 		case whose == resultsNone:
 			return false, v.putOff(ctx, s, &obstacle{"job " + j.ID + " ended without a result that tells whose it is", true})
+		case whose == resultsMixed:
+			return false, v.putOff(ctx, s, &obstacle{"job " + j.ID + " has results of the submission among as many or more of something else", true})
 		}
 	}
 	switch {

@@ -331,6 +331,35 @@ func TestF17_StrayLineDoesNotDecide(t *testing.T) {
 	})
 }
 
+// F17: nor does one in a job of a single text, of which half of the lines are
+// strays then. Nothing is taken for proven, and above all not that there is no job.
+func TestF17_AsManyStrayLinesAsItsOwnDecideNothing(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.settleBy(batch.SettleByResults)
+		b.uncertain(1, true)
+		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
+			return []fake.Line{fake.Answered("foreign-1", []byte(`{"label":"ok","evidence":[]}`)), fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`))}
+		})
+		b.Clock.Advance(b.r.Settings.SendWithin)
+		for range 12 {
+			b.resolve()
+			b.Clock.Advance(b.r.Settings.AbsentAfter)
+		}
+		b.wantSubmissions("open")
+		if got := b.obstacle(); !strings.Contains(got, "job-000001 has results of the submission among as many or more") {
+			t.Errorf("the obstacle is %q", got)
+		}
+		b.wantCreates(1)
+		if err := b.absent(); !errors.Is(err, reconcile.ErrRefused) {
+			t.Errorf("an operator says that there is no job: %v", err)
+		}
+		if proof, err := b.found("job-000001"); err != nil || proof != reconcile.ProofNone {
+			t.Errorf("an operator says that it is the job: %q, %v", proof, err)
+		}
+		b.wantCreates(1)
+	})
+}
+
 // foreignJob makes a job of somebody else in the same account.
 func (b *bench) foreignJob(items int) {
 	b.t.Helper()

@@ -16,12 +16,14 @@ type whose int
 const (
 	resultsNone   whose = iota // no line that tells
 	resultsOurs                // most lines are of the submission
-	resultsOthers              // most lines are of something else
+	resultsOthers              // no line is of the submission
+	resultsMixed               // some lines are of the submission, and as many or more of something else
 )
 
 // whoseResults reads the result files of an ended job and says whether their
-// custom ids are those of a submission. A stray line or two in either kind of job
-// decides nothing. Nothing of them is kept.
+// custom ids are those of a submission. A stray line or two do not make its job
+// somebody else's, nor somebody else's job its: where its lines are not the most,
+// nothing is decided. Nothing of them is kept.
 func (r *Reconciler) whoseResults(ctx context.Context, account batch.Provider, job batch.Job, submissionID string) (whose, error) {
 	ours, others := 0, 0
 	for _, f := range job.Files {
@@ -40,6 +42,8 @@ func (r *Reconciler) whoseResults(ctx context.Context, account batch.Provider, j
 		return resultsNone, nil
 	case ours > others:
 		return resultsOurs, nil
+	case ours > 0:
+		return resultsMixed, nil
 	}
 	return resultsOthers, nil
 }

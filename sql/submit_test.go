@@ -73,6 +73,35 @@ func TestIntentFeedsTheManifestInOrderOfLines(t *testing.T) {
 	})
 }
 
+// F47: members whose works a recovery gave to a newer job are not sent by the older
+// one, and do not hold up the others.
+func TestF47_OtherMembersGoOnWhereSomeWereTakenOver(t *testing.T) {
+	for name, taken := range map[string]string{"first": "a", "in the middle": "b", "last": "c"} {
+		t.Run(name, func(t *testing.T) {
+			eachPlanner(t, func(t *testing.T, p *planner) {
+				p.readyJob("a", "b", "c")
+				p.mustIntent("s1") // and nobody knows what became of it
+				p.Clock.Advance(time.Hour)
+				adopted, err := p.AdoptJob(t.Context(), p.Clock.Now(), reconcile.Adoption{Account: "fp", ProviderJobID: "newer", Status: "completed",
+					Created: p.Clock.Now(), JobID: "other", SubmissionID: "s-newer", Manifest: "m", FileID: "f", Works: []string{taken}, FromOlder: true})
+				if err != nil || adopted.Members != 1 {
+					t.Fatalf("%+v, %v", adopted, err)
+				}
+				if err := p.RecordAbsent(t.Context(), p.Clock.Now(), reconcile.Absence{SubmissionID: "s1", Evidence: "in no list", NextSubmit: p.Clock.Now()}); err != nil {
+					t.Fatal(err)
+				}
+				_, fed, err := p.intent("s2")
+				if want := strings.ReplaceAll("a\n1\nb\n1\nc\n1\n", taken+"\n1\n", ""); err != nil || fed != want {
+					t.Errorf("manifest %q, %v", fed, err)
+				}
+				if got := p.strings("SELECT CAST(line AS TEXT) FROM items WHERE job_id = 'j' AND line IS NOT NULL ORDER BY line"); fmt.Sprint(got) != "[1 2]" {
+					t.Errorf("lines %v", got)
+				}
+			})
+		})
+	}
+}
+
 // A report that a person has got meanwhile is not sent, and its work stays as it is.
 func TestF12_OverdueMemberIsNotSent(t *testing.T) {
 	eachPlanner(t, func(t *testing.T, p *planner) {

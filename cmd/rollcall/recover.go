@@ -24,8 +24,9 @@ A job may hold reports that came in after the copy was made. It is incomplete un
 are delivered again, and is left as it is; then run recover again. --without-unknown
 adopts such jobs without those reports: when they are delivered later, their texts are
 sent a second time. --without-unreadable gives up jobs of which nothing can be read any
-more, since their files have expired; their texts may be sent again, too. What was sent
-again after an older job failed belongs to the newer one then, even if nothing can be
+more, since their files have expired; their texts may be sent again, too. Where the
+requests are gone and the results hold fewer lines than the provider counts, it takes what
+is there. What was sent again after an older job failed belongs to the newer one then, even if nothing can be
 learned of the older one.
 
 It may be run again at any time, also after an interruption. Exit code 4 means that jobs

@@ -63,7 +63,11 @@ func (o operation) recover() error {
 		return err
 	}
 	for try := range 12 {
-		r, err := o.operator.r.Recover(o.ctx, o.operator.clock(), reconcile.RecoverOptions{Actor: "the operator", Reason: "a copy was put back", WithoutUnreadable: try > 6})
+		r, err := o.operator.r.Recover(o.ctx, o.operator.clock(), reconcile.RecoverOptions{Actor: "the operator", Reason: "a copy was put back",
+			WithoutUnreadable: try > 6,
+			// Reports of a policy that was revoked since the copy are bound to the next one:
+			// nobody can deliver their first works again.
+			WithoutUnknown: try > 8 && o.oracle.revoked})
 		if err != nil {
 			return err
 		}

@@ -64,6 +64,7 @@ type Account struct {
 	TransferTimeout Duration `yaml:"transfer_timeout"` // one upload or download; 0 for the provider client's default
 	Limits          Limits   `yaml:"limits"`           // what it has at once
 	Prices          []Price  `yaml:"prices"`           // of models, for estimates, budgets and costs
+	Webhook         Webhook  `yaml:"webhook"`          // by which the provider tells that a job has ended
 }
 
 // Host is the host[:port] of every call, as a policy's boundary names it; "" if
@@ -274,6 +275,9 @@ func (c *Config) resolve(dir string) {
 		a.CAFile = under(dir, a.CAFile)
 		a.Limits.fillIn()
 		c.placeSecret(&a.APIKey, fmt.Sprintf("accounts[%d].api_key", i), dir)
+		for j := range a.Webhook.Secrets {
+			c.placeSecret(&a.Webhook.Secrets[j], fmt.Sprintf("accounts[%d].webhook.secrets[%d]", i, j), dir)
+		}
 	}
 	for i := range c.Sources {
 		c.Sources[i].fillIn()

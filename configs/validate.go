@@ -92,6 +92,7 @@ func (a *Account) check(at string, fail failFunc) {
 	a.APIKey.check(at+".api_key", fail)
 	a.Limits.check(at+".limits", fail)
 	a.checkPrices(at, fail)
+	a.checkWebhook(at, fail)
 	for i, r := range a.PermittedRanges {
 		if p, err := netip.ParsePrefix(r); err != nil || p != p.Masked() {
 			fail(fmt.Sprintf("%s.permitted_ranges[%d]", at, i), "must be a range such as 10.20.0.0/16, with zeros behind its length")
@@ -282,6 +283,11 @@ func (c *Config) CheckSecrets() error {
 	for _, a := range c.Accounts {
 		if _, err := a.APIKey.Read(); err != nil {
 			note(err)
+		}
+		for _, s := range a.Webhook.Secrets {
+			if _, err := s.webhookKey(); err != nil {
+				note(err)
+			}
 		}
 	}
 	return d.err()

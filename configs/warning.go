@@ -30,6 +30,9 @@ func (c *Config) Warnings(policies []reconcile.Policy) []string {
 		if a.Project == "" && !a.AllowLoopback {
 			warn("%s.project: is empty; after a change of the key, jobs that were made with the old key would be taken for another account's", at)
 		}
+		if len(a.Webhook.Secrets) > 0 && c.Serve.Listen == "" {
+			warn("%s.webhook: has secrets, but serve.listen is empty; no webhook can arrive", at)
+		}
 	}
 	if e := c.Submit.InputExpiry.Std(); e != 0 && e < 2*window {
 		warn("submit.input_expiry: is shorter than 48h; a job that waits to be sent again may lose its input at the processor")

@@ -28,6 +28,7 @@ type Account struct {
 	Limits          Limits   `yaml:"limits"`           // what it has at once, if it has jobs
 	Rate            Rate     `yaml:"rate"`             // how fast it is called, if it has none
 	Prices          []Price  `yaml:"prices"`           // of models, for estimates, budgets and costs
+	Webhook         Webhook  `yaml:"webhook"`          // by which the provider tells that a job has ended
 
 	OpenAI        *OpenAI        `yaml:"openai"`
 	Anthropic     *Anthropic     `yaml:"anthropic"`
@@ -248,6 +249,9 @@ func (c *Config) resolveAccount(i int, dir string) {
 	c.placeSecret(&a.APIKey, at+".api_key", dir)
 	if a.entra() {
 		c.placeSecret(&a.ContentSafety.Entra.Secret, at+".content_safety.entra.secret", dir)
+	}
+	for j := range a.Webhook.Secrets {
+		c.placeSecret(&a.Webhook.Secrets[j], fmt.Sprintf("%s.webhook.secrets[%d]", at, j), dir)
 	}
 	if a.Infrai != nil {
 		a.Infrai.Pin = under(dir, a.Infrai.Pin)

@@ -47,6 +47,7 @@ func (a *Account) check(at string, fail failFunc) {
 	a.Limits.check(at+".limits", fail)
 	a.Rate.check(at+".rate", fail)
 	a.checkPrices(at, fail)
+	a.checkWebhook(at, fail)
 	for i, r := range a.PermittedRanges {
 		if p, err := netip.ParsePrefix(r); err != nil || p != p.Masked() {
 			fail(fmt.Sprintf("%s.permitted_ranges[%d]", at, i), "must be a range such as 10.20.0.0/16, with zeros behind its length")

@@ -112,6 +112,11 @@ func TestLoadTellsMistakes(t *testing.T) {
 		"item-above-job":           {":9:26: jobs.max_item_tokens: is above jobs.max_tokens"},
 		"not-a-switch":             {":7:21: accounts[0].allow_loopback: must be true or false"},
 		"log-level":                {":9:7: log.level: must be trace, debug, info, warn or error"},
+		"webhook-secret-inline":    {":7:25: accounts[0].webhook.secrets[0]: a secret does not stand in this file"},
+		"webhook-secret-missing":   {":7:26: accounts[0].webhook.secrets[0]: is missing; write {file: NAME} or {env: NAME}"},
+		"webhook-secret-twice":     {":7:50: accounts[0].webhook.secrets[1]: stands twice"},
+		"webhook-unknown-field":    {":7:15: accounts[0].webhook.secret: is no known field; known here: secrets"},
+		"webhook-of-another":       {":7:5: accounts[0].webhook: is for openai only"},
 		"many": {":1:1: chunk: must be", ":3:5: accounts[0].name: must be", ":6:5: accounts[0].region: is missing",
 			":9:33: sources[0].policy: must be", ":10:8: lease: must be a duration"},
 	} {
@@ -127,7 +132,7 @@ func TestLoadTellsMistakes(t *testing.T) {
 			checkMistakes(t, err, file, want)
 		})
 	}
-	everyFileHasACase(t, "testdata/config", 80)
+	everyFileHasACase(t, "testdata/config", 85)
 }
 
 // checkMistakes wants one error for each fragment, each naming the file, and no
@@ -190,7 +195,7 @@ func TestExampleShowsEveryFieldWithItsDefault(t *testing.T) {
 		if strings.HasPrefix(field, "accounts[0].prices[0].") { // in comments too: nobody is to take over a price that is out of date
 			continue
 		}
-		if otherProviders.shows(field) {
+		if otherProviders.shows(field) || strings.HasPrefix(field, "accounts[0].webhook.secrets[0].") { // in a comment: there is none by default
 			continue
 		}
 		if _, ok := c.doc.marks[field]; !ok {

@@ -228,6 +228,11 @@ func (c *Config) CheckSecrets() error {
 				note(err)
 			}
 		}
+		for _, s := range a.Webhook.Secrets {
+			if _, err := s.webhookKey(); err != nil {
+				note(err)
+			}
+		}
 	}
 	return d.err()
 }

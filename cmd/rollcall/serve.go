@@ -46,6 +46,11 @@ HTTP, on serve.listen:
                    database takes writes, schedules that are late or whose last runs
                    all failed, keys that cannot be read. Pauses, refused schedules and
                    runs that take long are shown and are no failure
+  POST /hooks/provider/ACCOUNT
+                   the provider's signed webhooks, for accounts with webhook.secrets: a
+                   job that has ended is polled at the next run, and nothing else is
+                   believed. It comes from outside, so put a proxy with TLS before it
+                   that lets /hooks/ pass and nothing else
 
 With systemd, as /etc/systemd/system/rollcall.service:
 ` + serveUnit + `
@@ -141,6 +146,7 @@ type server struct {
 	sent     atomic.Pointer[lastDispatch] // what the last run of submit did
 	trouble  trouble
 	writes   writeProbe
+	hooks    hookDesk
 }
 
 func (s *server) log() *zerolog.Logger { return &s.current.Load().log }

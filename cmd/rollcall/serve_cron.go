@@ -26,20 +26,26 @@ type generation struct {
 	schedules  []reconcile.Scheduled
 	refused    []configs.RefusedSchedule
 	heartbeat  cron.Job
+	hooks      map[string]*hook // by the account's name
 	// jobs run a schedule, by name. The guard against a second run at a time is
 	// in them, so that they outlive a reload.
 	jobs map[string]cron.Job
 	told sync.Map // schedules of which was said that they are left to another process
 }
 
-// generation makes a generation of a deployment. It reads every account's key.
+// generation makes a generation of a deployment. It reads every account's key, and
+// the secrets of its webhook.
 func (s *server) generation(d *deployment, before *generation) (*generation, error) {
 	r, err := d.reconciler()
 	if err != nil {
 		return nil, err
 	}
+	hooks, err := d.hooks()
+	if err != nil {
+		return nil, err
+	}
 	r.Ran = s.noteDispatch
-	g := &generation{deployment: d, reconciler: r, jobs: map[string]cron.Job{}}
+	g := &generation{deployment: d, reconciler: r, hooks: hooks, jobs: map[string]cron.Job{}}
 	g.schedules, g.refused = d.config.Scheduled()
 	g.heartbeat = s.guarded(s.lookForDue)
 	if before != nil {

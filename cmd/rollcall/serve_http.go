@@ -81,6 +81,7 @@ func (s *server) handler() http.Handler {
 		}
 		answer(w, last.Ready && !s.stopping.Load(), last)
 	})
+	mux.HandleFunc("POST /hooks/provider/{account}", s.hook)
 	return mux
 }
 
@@ -107,6 +108,7 @@ type readiness struct {
 	Schema    string          `json:"schema"`   // ok, behind, ahead or unknown
 	Schedules []scheduleState `json:"schedules"`
 	Accounts  []accountState  `json:"accounts"`
+	Webhooks  []hookState     `json:"webhooks"`                // of this process
 	Paused    []pauseState    `json:"paused"`                  // no failure: a person wants it so
 	Dispatch  *lastDispatch   `json:"last_dispatch,omitempty"` // of this process
 }
@@ -153,7 +155,7 @@ func (s *server) readiness(ctx context.Context) readiness {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	g := s.current.Load()
-	r := readiness{At: time.Now().UTC(), Database: databaseState(g.store.CheckRole(ctx)), Schema: "unknown", Dispatch: s.sent.Load()}
+	r := readiness{At: time.Now().UTC(), Database: databaseState(g.store.CheckRole(ctx)), Schema: "unknown", Webhooks: s.hooks.states(), Dispatch: s.sent.Load()}
 	if r.Database != "unreachable" {
 		r.Schema = schemaState(g.store.CheckSchema(ctx))
 	}

@@ -92,7 +92,7 @@ func TestTwoCallsAreNoAnswer(t *testing.T) {
 func TestOtherModelIsShown(t *testing.T) {
 	r := newRig(t)
 	r.Faults("other_model:prefix=w2-")
-	if got := of(r.results(), items[1]); len(got) != 1 || got[0].Model != "another-model" {
+	if got := of(r.results(), items[1]); len(got) != 1 || got[0].Model != "sandbox-other-model" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -69,13 +69,14 @@ func (r *Rig) Arm(op batchtest.Op, f batchtest.Fault) bool {
 		}
 		text += fmt.Sprintf("retry_after=%d,", int(f.RetryAfter.Seconds()))
 	}
+	if f.Kind == batchtest.Redirect {
+		text = "redirect:to=" + r.Other + ","
+	}
 	switch {
 	case name == "" || text == "":
 		r.Fatalf("the sandbox has no fault for %q on %s", f.Kind, op)
 	case f.Kind == batchtest.Torn && op == batchtest.OpDownload:
 		r.Faults("content_cut:at=0.5,times=1")
-	case f.Kind == batchtest.Redirect:
-		r.Faults("redirect:to=" + r.Other + ",times=1,op=" + name)
 	default:
 		r.Faults(text + "times=1,op=" + name)
 	}

@@ -80,7 +80,7 @@ func (o operation) recover() error {
 		if r.Complete {
 			return o.recovered()
 		}
-		o.pass(10 * time.Minute)
+		o.pass(time.Duration(1+try) * 15 * time.Minute) // in all longer than any wait for results
 		for _, pass := range []reconcile.PassName{reconcile.PassPoll, reconcile.PassConsume} {
 			if _, err := o.operator.r.Run(o.ctx, pass); err != nil && !errors.Is(err, reconcile.ErrHeld) {
 				return err

@@ -23,7 +23,9 @@ cancelled. It pauses dispatch and apply, and they stay paused until they are res
 A job may hold reports that came in after the copy was made. It is incomplete until they
 are delivered again, and is left as it is; then run recover again. --without-unknown
 adopts such jobs without those reports: when they are delivered later, their texts are
-sent a second time. --without-unreadable gives up jobs of which nothing can be read any
+sent a second time. It is also the way on where nothing more will come: from sources that
+deliver the newest revision only, and under a policy that was revoked since the copy.
+--without-unreadable gives up jobs of which nothing can be read any
 more, since their files have expired; their texts may be sent again, too. Where the
 requests are gone and the results hold fewer lines than the provider counts, it takes what
 is there. What was sent again after an older job failed belongs to the newer one then, even

@@ -28,7 +28,7 @@ type Adoption struct {
 	// WithoutUnknown adopts the job although some of its works are unknown.
 	WithoutUnknown bool
 	// FromOlder adopts it although some of its works have no outcome yet in an
-	// older job, which they leave.
+	// older job, which they leave, unless that has ended: then it has answers.
 	FromOlder bool
 }
 
@@ -38,8 +38,8 @@ type Adopted struct {
 	Members int64  // works that are members now
 	Done    int64  // works that need no result any more
 	Unknown int64  // works of reports that the ledger does not know; nothing was written unless they were to be left out
-	// Elsewhere counts works that had no outcome yet in an older job; nothing was
-	// written unless they were to leave it.
+	// Elsewhere counts works that have no outcome yet in an older job; nothing was
+	// written then.
 	Elsewhere int64
 	Freed     []string
 }
@@ -50,8 +50,8 @@ type RecoverOptions struct {
 	// the jobs with the members that it has, and gives up those that have none.
 	WithoutUnknown bool
 	// WithoutUnreadable gives up jobs whose requests can be read nowhere any more:
-	// their works may be sent again. It does not wait for an older job of works that
-	// were sent again either: they belong to the newer one then.
+	// their works may be sent again. It does not wait either for an older job of works
+	// that were sent again, unless that has ended: they belong to the newer one then.
 	WithoutUnreadable bool
 	Actor, Reason     string
 }
@@ -226,7 +226,7 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 		v.r.Log.Info().Str("job_id", adopted.JobID).Str("provider_job_id", j.ID).Int64("members", adopted.Members).Strs("gave_up", adopted.Freed).Msg("a job that the ledger did not know is adopted")
 	case adopted.Unknown > 0 && !v.options.WithoutUnknown:
 		out.Became = RecoveredIncomplete
-	case adopted.Elsewhere > 0 && !v.options.WithoutUnreadable:
+	case adopted.Elsewhere > 0:
 		out.Became = RecoveredWaiting
 	default:
 		return out, v.surplus(ctx, &out, account.Fingerprint, "nothing of it is needed")

@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"io"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -221,6 +223,50 @@ func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 		n.want("record", "SELECT kind FROM review_records WHERE authoritative = 1", "classified")
 		if len(b.fake.Jobs()) != 2 {
 			t.Errorf("%d jobs: what has an answer was sent again", len(b.fake.Jobs()))
+		}
+	})
+}
+
+// F47: an older job that has ended is waited for all the same: its answers are there,
+// however long it takes to read them. They would be bought again otherwise.
+func TestF47_OlderJobThatHasEndedIsWaitedFor(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(1)
+		b.collect()
+		b.submit()
+		answered := func(it fake.Item) []fake.Line {
+			return []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`))}
+		}
+		failed := func(it fake.Item) []fake.Line {
+			return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
+		}
+		// The same report once more, as a request from before a restore that came late.
+		body, err := b.fake.AppendRequest(nil, &batch.Classifier{}, reconcile.CustomID(b.rows("SELECT work_id FROM works")[0], "late"), batch.NewText("once more"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := b.fake.Upload(t.Context(), batch.Input{Name: "late.jsonl", Size: int64(len(body)), Write: func(w io.Writer) error { _, err := w.Write(body); return err }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := batch.Creation{FileID: file, Metadata: maps.Clone(b.fake.Jobs()[0].Metadata)}
+		again.Metadata["rc_submission"], again.Metadata["rc_job"] = "late", "latejob"
+		b.Clock.Advance(time.Minute)
+		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", answered)
+		b.poll()
+		if _, err := b.fake.Create(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		b.fake.EndAs(b.fake.Jobs()[1].ID, "completed", failed)
+		address := sqltest.Copy(t, b.Address)
+
+		n := b.restored(t, address)
+		if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredWaiting {
+			t.Errorf("while the older job is not read: %+v", out)
+		}
+		n.pass(n.r.Consume)
+		if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); !out.Complete || out.Jobs[0].Became != reconcile.RecoveredSurplus {
+			t.Errorf("when it is read: %+v", out)
 		}
 	})
 }

@@ -90,13 +90,13 @@ func (s *Store) AdoptJob(ctx context.Context, now time.Time, a reconcile.Adoptio
 		if err := t.GetContext(ctx, &out.Elsewhere, adoptElsewhereSQL, micros(a.Created)); err != nil {
 			return err
 		}
-		if out.Elsewhere > 0 {
-			if !a.FromOlder {
-				return errNothingToAdopt
-			}
-			if err := t.takeOver(ctx, now, a); err != nil {
+		if out.Elsewhere > 0 && a.FromOlder {
+			if out.Elsewhere, err = t.takeOver(ctx, now, a); err != nil {
 				return err
 			}
+		}
+		if out.Elsewhere > 0 {
+			return errNothingToAdopt
 		}
 		var works []adoptedWork
 		if err := t.SelectContext(ctx, &works, s.dialect.locked(adoptLockWorksSQL, forUpdate)); err != nil {
@@ -161,13 +161,17 @@ func (t *tx) freeUnsent(ctx context.Context, now time.Time) ([]string, error) {
 }
 
 // takeOver has the works of an adopted job leave the older ones that do not come
-// to an end: they were sent again, so the newer job is theirs.
-func (t *tx) takeOver(ctx context.Context, now time.Time, a reconcile.Adoption) error {
+// to an end: they were sent again, so the newer job is theirs. It returns how many
+// are left in jobs that have ended.
+func (t *tx) takeOver(ctx context.Context, now time.Time, a reconcile.Adoption) (left int64, err error) {
 	if _, err := t.ExecContext(ctx, adoptTakeOverSQL, micros(now), micros(a.Created)); err != nil {
-		return err
+		return 0, err
 	}
-	_, err := t.ExecContext(ctx, adoptFreeSQL)
-	return err
+	if _, err := t.ExecContext(ctx, adoptFreeSQL); err != nil {
+		return 0, err
+	}
+	err = t.GetContext(ctx, &left, adoptElsewhereSQL, micros(a.Created))
+	return left, err
 }
 
 // insertAdopted makes the job, under its own id where the ledger has no other by

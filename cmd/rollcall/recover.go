@@ -23,11 +23,14 @@ cancelled. It pauses dispatch and apply, and they stay paused until they are res
 A job may hold reports that came in after the copy was made. It is incomplete until they
 are delivered again, and is left as it is; then run recover again. --without-unknown
 adopts such jobs without those reports: when they are delivered later, their texts are
-sent a second time. --without-unreadable gives up jobs of which nothing can be read any
+sent a second time. It is also the way on where nothing more will come: from sources that
+deliver the newest revision only, and under a policy that was revoked since the copy.
+--without-unreadable gives up jobs of which nothing can be read any
 more, since their files have expired; their texts may be sent again, too. Where the
 requests are gone and the results hold fewer lines than the provider counts, it takes what
-is there. What was sent again after an older job failed belongs to the newer one then, even if nothing can be
-learned of the older one.
+is there. What was sent again after an older job failed belongs to the newer one then, even
+if nothing can be learned of the older one; but an older job that has ended is waited for,
+since its answers are there: let poll and consume run in between.
 
 It may be run again at any time, also after an interruption. Exit code 4 means that jobs
 are left that must be recovered.`,
@@ -49,7 +52,7 @@ are left that must be recovered.`,
 		},
 	})
 	c.Flags().BoolVar(&o.WithoutUnknown, "without-unknown", false, "adopt jobs without the reports that the ledger does not know")
-	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider, whose texts may be sent again, and do not wait for the results of older jobs")
+	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider, whose texts may be sent again, and do not wait for older jobs that have not ended")
 	actorFlags(c, &o.Actor, &o.Reason)
 	return c
 }

@@ -62,12 +62,9 @@ func (o operation) recover() error {
 	if err := o.redeliver(); err != nil {
 		return err
 	}
+	leaveOut := false
 	for try := range 12 {
-		r, err := o.operator.r.Recover(o.ctx, o.operator.clock(), reconcile.RecoverOptions{Actor: "the operator", Reason: "a copy was put back",
-			WithoutUnreadable: try > 6,
-			// Reports of a policy that was revoked since the copy are bound to the next one:
-			// nobody can deliver their first works again.
-			WithoutUnknown: try > 8 && o.oracle.revoked})
+		r, err := o.operator.r.Recover(o.ctx, o.operator.clock(), reconcile.RecoverOptions{Actor: "the operator", Reason: "a copy was put back", WithoutUnreadable: try > 6, WithoutUnknown: leaveOut})
 		if err != nil {
 			return err
 		}
@@ -80,7 +77,8 @@ func (o operation) recover() error {
 		if r.Complete {
 			return o.recovered()
 		}
-		o.pass(10 * time.Minute)
+		leaveOut = o.nobodyDelivers(r.Jobs)
+		o.pass(time.Duration(1+try) * 15 * time.Minute) // in all longer than any wait for results
 		for _, pass := range []reconcile.PassName{reconcile.PassPoll, reconcile.PassConsume} {
 			if _, err := o.operator.r.Run(o.ctx, pass); err != nil && !errors.Is(err, reconcile.ErrHeld) {
 				return err
@@ -89,6 +87,30 @@ func (o operation) recover() error {
 	}
 	o.oracle.breach("a recovery never ends")
 	return nil
+}
+
+// nobodyDelivers says whether recovered jobs have works that the ledger does not know
+// although all is delivered again, and will never know: of a revision that was
+// superseded before it had a policy, or under a policy that was revoked since the
+// copy. Any other work has to turn up.
+func (o operation) nobodyDelivers(jobs []reconcile.RecoveredJob) (unknown bool) {
+	for _, j := range jobs {
+		book := o.oracle.byID[j.ProviderJobID]
+		if j.Unknown == 0 || book == nil {
+			continue
+		}
+		for _, work := range book.works {
+			of := o.oracle.works[work]
+			switch r := o.oracle.reports[of.report]; {
+			case o.oracle.count("SELECT COUNT(*) FROM works WHERE work_id = $1", work) > 0:
+			case o.oracle.revoked, r != nil && of.revision < r.current:
+				unknown = true
+			default:
+				return false
+			}
+		}
+	}
+	return unknown
 }
 
 // redeliver has the sources send all that they ever sent.

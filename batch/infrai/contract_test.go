@@ -2,6 +2,7 @@ package infrai_test
 
 import (
 	"testing"
+	"time"
 
 	"rollcall/batch/batchtest"
 	"rollcall/batch/infrai"
@@ -16,7 +17,8 @@ func TestContract(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			batchtest.Run(t, func(t *testing.T) batchtest.Subject {
-				r := newRig(t, assumed(t, change))
+				// The sandbox dates Retry-After by its real clock, which stands still.
+				r := newRig(t, assumed(t, change), func(c *infrai.Config) { c.Now = func() time.Time { return sandboxtest.Start } })
 				t.Cleanup(func() { r.T = t; r.obeyed() })
 				return batchtest.Subject{
 					Provider: r.Client, Server: r.Rig, Unreachable: newClient(t, sandboxtest.Gone()),

@@ -338,7 +338,7 @@ func (s *someWorks) tell(what string) string {
 	if n := s.n - int64(len(s.first)); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s%d items: work %s%s", by, s.n, strings.Join(s.first, ", work "), more)
+	return fmt.Sprintf("%s%d items: work %s%s", by, s.n, strings.Join(slices.Sorted(slices.Values(s.first)), ", work "), more) // chunks are decoded side by side
 }
 
 // countingReader counts what is read, and stops at a limit.

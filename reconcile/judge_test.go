@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,11 @@ func onResultsOf(t *testing.T, change func(*reconcile.Policy), story func(x *res
 		story(x)
 		x.sound()
 	})
+}
+
+// named is how a finding names works.
+func named(works ...string) string {
+	return strings.Join(slices.Sorted(slices.Values(works)), ", work ")
 }
 
 func echoing(p *reconcile.Policy) { p.Classifier.Echo = true }
@@ -62,7 +68,7 @@ func TestF34_CrossedAnswersAreToldAndTriedAgain(t *testing.T) {
 		if len(told) != 1 || told[0].Severity != reconcile.Critical {
 			t.Errorf("findings: %+v", told)
 		}
-		x.events(fmt.Sprintf("crossed_answer job:%s: output: 3 items: work %s", j.id, strings.Join(slices.Sorted(slices.Values(works[1:4])), ", work ")))
+		x.events(fmt.Sprintf("crossed_answer job:%s: output: 3 items: work %s", j.id, named(works[1:4]...)))
 		if !strings.Contains(x.logs.String(), works[2]) {
 			t.Error("the log does not name the works")
 		}
@@ -162,7 +168,7 @@ func TestS7_UnapprovedVendorIsParkedAndTold(t *testing.T) {
 		x.items(j, "succeeded", "unapproved unapproved_vendor", "unapproved cache_hit", "unapproved unapproved_vendor")
 		x.lines(j, "accepted 1", "item_error 3")
 		x.works(works, "extracted", "extracted unapproved_processor", "extracted unapproved_processor", "extracted unapproved_processor")
-		x.events(fmt.Sprintf("unapproved_vendor job:%s: output: vendor elsewhere, unknown, unprintable: 3 items: work %s, work %s, work %s", j.id, works[1], works[2], works[3]))
+		x.events(fmt.Sprintf("unapproved_vendor job:%s: output: vendor elsewhere, unknown, unprintable: 3 items: work %s", j.id, named(works[1:4]...)))
 		if f := x.findings(); len(f) != 1 || f[0].Severity != reconcile.Critical {
 			t.Errorf("findings: %+v", f)
 		}
@@ -207,7 +213,7 @@ func TestS7_AnswerOfAnotherModelIsParkedAndTold(t *testing.T) {
 		}, nil)
 		x.consume(oneDone)
 		x.items(j, "succeeded", "succeeded", "succeeded", "succeeded", "unapproved another_model", "unapproved another_model")
-		x.events(fmt.Sprintf("another_model job:%s: output: model fake-2, unprintable: 2 items: work %s, work %s", j.id, works[4], works[5]))
+		x.events(fmt.Sprintf("another_model job:%s: output: model fake-2, unprintable: 2 items: work %s", j.id, named(works[4:6]...)))
 		wantStopped(x)
 		x.apply(moved(6))
 		for n := range 4 {

@@ -331,6 +331,8 @@ func (s *someWorks) untold() bool {
 
 // tell is "vendor x: 2 items: work a, work b".
 func (s *someWorks) tell(what string) string {
+	slices.Sort(s.first) // chunks are decoded side by side
+	slices.Sort(s.by)
 	by, more := "", ""
 	if len(s.by) > 0 {
 		by = what + strings.Join(s.by, ", ") + ": "
@@ -338,7 +340,7 @@ func (s *someWorks) tell(what string) string {
 	if n := s.n - int64(len(s.first)); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s%d items: work %s%s", by, s.n, strings.Join(slices.Sorted(slices.Values(s.first)), ", work "), more) // chunks are decoded side by side
+	return fmt.Sprintf("%s%d items: work %s%s", by, s.n, strings.Join(s.first, ", work "), more)
 }
 
 // countingReader counts what is read, and stops at a limit.

@@ -79,6 +79,7 @@ type Account struct {
 type Classifier struct {
 	Name            string   // "patient-community/1"
 	Model           string   // the provider's model name
+	AnswersAs       []string // other names by which answers may call it; see Approves
 	Instructions    string   // the developer message; never holds report text
 	Schema          []byte   // JSON Schema of the answer
 	MaxOutputTokens int      //

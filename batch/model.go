@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,6 +28,12 @@ func SameModel(asked, served string) bool {
 	stem := strings.TrimSuffix(asked, "-latest")
 	date, ok := strings.CutPrefix(served, stem+"-")
 	return ok && stem != "" && isDate(date)
+}
+
+// Approves says whether an answer that names this model may be used: the model that
+// is asked for, by SameModel, or a name that was approved with it.
+func (c *Classifier) Approves(model string) bool {
+	return SameModel(c.Model, model) || slices.Contains(c.AnswersAs, model)
 }
 
 func isDate(s string) bool {

@@ -30,7 +30,7 @@ type Classifier struct {
 	Thresholds []Threshold `json:"thresholds,omitzero"`
 	// Otherwise is the label when none is met.
 	Otherwise string `json:"otherwise,omitzero"`
-	// AnswersAs are other names by which answers may call the model; see approves.
+	// AnswersAs are other names by which answers may call the model; see batch.Classifier.Approves.
 	AnswersAs []string `json:"answers_as,omitzero"`
 	// Echo has each answer repeat a token of its request; see batch.EchoToken.
 	Echo bool `json:"echo,omitzero"`
@@ -50,13 +50,6 @@ type Threshold struct {
 	Label    string  `json:"label"`
 }
 
-// approves says whether an answer that names this model may be used: one that
-// names none, the model that was asked for or a snapshot of it, or a name that
-// was approved with it.
-func (c *Classifier) approves(model string) bool {
-	return batch.SameModel(c.Model, model) || slices.Contains(c.AnswersAs, model)
-}
-
 // Question is the classifier as a provider takes it.
 func (p *Policy) Question() *batch.Classifier { return p.Classifier.question() }
 
@@ -64,6 +57,7 @@ func (c *Classifier) question() *batch.Classifier {
 	q := &batch.Classifier{
 		Name:            c.Name,
 		Model:           c.Model,
+		AnswersAs:       c.AnswersAs,
 		Instructions:    c.Instructions,
 		Schema:          c.Schema,
 		MaxOutputTokens: c.MaxOutputTokens,

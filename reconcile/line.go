@@ -80,7 +80,7 @@ func (f *fileReading) memberLine(ctx context.Context, raw rawLine, res batch.Res
 	switch {
 	case res.Outcome == batch.Unapproved && line.Code == "":
 		line.Code = codeVendor
-	case res.Outcome == batch.Answered && !f.policy.Classifier.approves(line.Model):
+	case res.Outcome == batch.Answered && !f.question.Approves(line.Model):
 		line.Outcome, line.Code = ItemUnapproved, codeModel
 	case res.Outcome == batch.Answered:
 		err = f.answerLine(ctx, &line, res.Content, item)

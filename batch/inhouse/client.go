@@ -19,7 +19,7 @@ import (
 const (
 	// CodeOtherModel: another model answered than was asked for. A server that
 	// has one model only may say so whatever it is asked: write its name into
-	// the classifier.
+	// the classifier, as answers_as.
 	CodeOtherModel = "other_model"
 	// CodeContextCut: the server read fewer tokens than the request must have,
 	// so that the answer is not about the whole text.
@@ -92,7 +92,7 @@ func (c *Client) Call(ctx context.Context, cl *batch.Classifier, customID string
 		return batch.Result{}, err
 	}
 	r := decode(a.Body)
-	if r.Model != "" && r.Model != batch.SafeName(cl.Model) {
+	if !cl.Approves(r.Model) {
 		return batch.Result{}, a.Error(op, batch.BadAnswer, CodeOtherModel)
 	}
 	if r.Outcome == batch.Answered && !c.cfg.TrustContext && r.InputTokens > 0 && r.InputTokens < leastTokens(cl.Instructions, segment.Reveal()) {

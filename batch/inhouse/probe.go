@@ -38,7 +38,7 @@ func (c *Client) Probe(ctx context.Context, cl *batch.Classifier) error {
 	}
 	r := decode(a.Body)
 	switch {
-	case r.Model != "" && r.Model != batch.SafeName(cl.Model):
+	case !cl.Approves(r.Model):
 		return a.Error(op, batch.BadAnswer, CodeOtherModel)
 	case r.Outcome != batch.Answered:
 		return a.Error(op, batch.BadAnswer, string(r.Outcome))

@@ -107,8 +107,9 @@ func sameConfig(t *testing.T, got, want any) {
 func theKey() string { return "the-key" }
 
 // The sections that an account of another provider has. Limits, Rate and Prices
-// are the ledger's and the passes', and reach them by the account's name.
-var sections = []string{"OpenAI", "Anthropic", "Infrai", "ContentSafety", "Inhouse", "Limits.EnqueuedTokens", "Limits.CreatesPerMinute", "Rate.Interval", "Rate.AtOnce"}
+// are the ledger's and the passes', and reach them by the account's name; Webhook is
+// the daemon's.
+var sections = []string{"Webhook", "OpenAI", "Anthropic", "Infrai", "ContentSafety", "Inhouse", "Limits.EnqueuedTokens", "Limits.CreatesPerMinute", "Rate.Interval", "Rate.AtOnce"}
 
 func without(names []string, one ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return slices.Contains(one, s) })

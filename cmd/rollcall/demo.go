@@ -208,8 +208,13 @@ func (d *demo) takeIn(ctx context.Context, dep *deployment, r *reconcile.Reconci
 	return nil
 }
 
-// passes runs the pipeline and shows what moved.
-func (d *demo) passes(ctx context.Context, _ *deployment, r *reconcile.Reconciler) error {
+// demoStops is how often somebody lets the demo go on. The bad days that stop
+// dispatch are over by then.
+const demoStops = 5
+
+// passes runs the pipeline and shows what moved. What stops dispatch is for a
+// person to decide, so the demo plays that person.
+func (d *demo) passes(ctx context.Context, dep *deployment, r *reconcile.Reconciler) error {
 	d.title("The passes run until nothing is left to do; the sandbox has a bad day")
 	r.Ran = func(pass reconcile.PassName, t reconcile.Tally) {
 		if pass != reconcile.PassCheck && t.Moved > 0 {
@@ -217,8 +222,38 @@ func (d *demo) passes(ctx context.Context, _ *deployment, r *reconcile.Reconcile
 		}
 	}
 	defer func() { r.Ran = nil }()
-	_, err := r.RunUntilIdle(ctx, reconcile.Passes(), reconcile.Sleep)
-	return err
+	for range demoStops {
+		if _, err := r.RunUntilIdle(ctx, reconcile.Passes(), reconcile.Sleep); err != nil {
+			return err
+		}
+		if resumed, err := d.resume(ctx, dep, r); err != nil || !resumed {
+			return err
+		}
+	}
+	return nil
+}
+
+// resume ends the pauses of dispatch, and says why there were any.
+func (d *demo) resume(ctx context.Context, dep *deployment, r *reconcile.Reconciler) (resumed bool, err error) {
+	pauses, err := dep.store.Pauses(ctx)
+	if err != nil {
+		return false, err
+	}
+	now, err := r.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range pauses {
+		if p.Stage != reconcile.PauseDispatch {
+			continue
+		}
+		d.say("   dispatch of %s has stopped: %s; somebody looks into it and resumes", p.Scope, p.Reason)
+		if err := dep.store.Resume(ctx, now, p.Scope, p.Stage, "demo", "looked into; synthetic texts only"); err != nil {
+			return false, err
+		}
+		resumed = true
+	}
+	return resumed, nil
 }
 
 func putOff(t reconcile.Tally) string {

@@ -168,7 +168,7 @@ func TestS7_UnapprovedVendorIsParkedAndTold(t *testing.T) {
 		x.items(j, "succeeded", "unapproved unapproved_vendor", "unapproved cache_hit", "unapproved unapproved_vendor")
 		x.lines(j, "accepted 1", "item_error 3")
 		x.works(works, "extracted", "extracted unapproved_processor", "extracted unapproved_processor", "extracted unapproved_processor")
-		x.events(fmt.Sprintf("unapproved_vendor job:%s: output: vendor elsewhere, unknown, unprintable: 3 items: work %s", j.id, named(works[1:4]...)))
+		x.events(fmt.Sprintf("unapproved_vendor job:%s: output: vendor elsewhere, unknown (cache_hit), unprintable: 3 items: work %s", j.id, named(works[1:4]...)))
 		if f := x.findings(); len(f) != 1 || f[0].Severity != reconcile.Critical {
 			t.Errorf("findings: %+v", f)
 		}

@@ -253,7 +253,11 @@ func (f *fileReading) count(lines []ResultLine) {
 		case lines[i].Outcome == ItemUnapproved && lines[i].Code == codeModel:
 			f.renamed.add(lines[i].WorkID, lines[i].Model)
 		case lines[i].Outcome == ItemUnapproved:
-			f.unapproved.add(lines[i].WorkID, cmp.Or(lines[i].Vendor, "unknown"))
+			by := cmp.Or(lines[i].Vendor, "unknown")
+			if lines[i].Code != codeVendor { // such as an answer from a cache of somebody's
+				by += " (" + lines[i].Code + ")"
+			}
+			f.unapproved.add(lines[i].WorkID, by)
 		}
 	}
 }

@@ -44,6 +44,9 @@ type oracle struct {
 	stubborn map[string]fault // by work: what becomes of each try
 }
 
+// skews is how far the clocks of two processes are apart.
+const skews = 4 * time.Second
+
 type workBook struct {
 	report   string
 	revision int64
@@ -264,7 +267,8 @@ func (o *oracle) jobMade(c batch.Creation) {
 // judgeSubmission compares a job with the submission that it is made under.
 func (o *oracle) judgeSubmission(j *jobBook) {
 	var outcome stdsql.NullString
-	err := o.w.books.QueryRow("SELECT outcome FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome)
+	var deadline int64
+	err := o.w.books.QueryRow("SELECT outcome, send_deadline_us FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome, &deadline)
 	switch {
 	case err != nil && o.wentBack:
 		j.stale = true // it was asked for before the ledger was put back
@@ -272,6 +276,11 @@ func (o *oracle) judgeSubmission(j *jobBook) {
 		o.breach("job %s is made under submission %s, and no intent of it is committed: %v", j.id, j.submission, err)
 	case outcome.String == "accepted":
 		o.breach("job %s is made under submission %s, which has its job already", j.id, j.submission)
+	case !outcome.Valid && o.w.Settles == batch.SettleByResults:
+		// Whoever has read the list by now, and is about to say that there is none,
+		// is as right as if it had been said.
+		over := time.UnixMicro(deadline).Add(reconcile.DefaultSettings().AbsentAfter)
+		j.stale = o.w.now.Add(o.w.jump + skews).After(over)
 	case outcome.Valid:
 		j.stale = true
 		if o.w.Settles == batch.SettleByListing && len(j.works) > 0 {

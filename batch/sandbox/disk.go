@@ -11,8 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// disk is the folder of state. A file appears there whole or not at all:
-// it is written under tmp, synced, renamed, and the folder is synced.
+// disk is the folder of state. A file appears there whole or not at all: it is
+// written under tmp and renamed. A process that is killed leaves what it wrote to
+// the system; a machine that loses power may take the sandbox's state with it, which
+// is not worth the wait for a disk at each request.
 type disk struct{ root string }
 
 const (
@@ -61,18 +63,15 @@ func drop(f *os.File) {
 	}
 }
 
-// keep makes a temporary file durable under path.
+// keep puts a temporary file under path.
 func (d disk) keep(f *os.File, path string) error {
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", filepath.Base(path), err)
-	}
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("close %s: %w", filepath.Base(path), err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return fmt.Errorf("rename %s: %w", filepath.Base(path), err)
 	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
 // save stores v as JSON under path.
@@ -100,12 +99,12 @@ func load(path string, v any) error {
 	return nil
 }
 
-// remove deletes path durably; a path that is gone is success.
+// remove deletes path; a path that is gone is success.
 func (d disk) remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", filepath.Base(path), err)
 	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
 // each calls f with the path of every file in dir whose name ends in suffix.
@@ -120,18 +119,6 @@ func (d disk) each(dir, suffix string, f func(id, path string) error) error {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("open state folder: %w", err)
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync state folder: %w", err)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (s *Server) upload(c *call) (answer, error) {
 	return answer{id: f.ID, body: f.body()}, nil
 }
 
-// keepFile makes content and object durable, the content first.
+// keepFile puts content and object in their places, the content first.
 func (s *Server) keepFile(tmp *os.File, f *file) error {
 	if err := s.disk.keep(tmp, s.disk.dataPath(f.ID)); err != nil {
 		return err

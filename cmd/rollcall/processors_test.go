@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"rollcall/batch/infrai"
 	"rollcall/batch/inhouse"
 	"rollcall/batch/openai"
+	"rollcall/reconcile/simulation"
 )
 
 // The README's table of processors is what the clients declare, cell by cell:
@@ -36,6 +38,21 @@ func TestREADMETableIsWhatTheProcessorsDeclare(t *testing.T) {
 	}
 	if got := strings.TrimSpace(table); got != strings.Join(want, "\n") {
 		t.Errorf("README.md has\n%s\nand the clients declare\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// The simulation has a world for what each client declares; nothing is proven about
+// any other combination.
+func TestEveryProcessorHasAWorld(t *testing.T) {
+	worlds := simulation.Processors()
+	for _, p := range declared(t) {
+		of := simulation.Processor{Settles: p.can.Settlement, Handover: p.can.Handover}
+		if p.one {
+			of.Handover = batch.HandoverInline // a call has its text with it
+		}
+		if !slices.Contains(worlds, of) || p.one != (of.Settles == batch.SettleByRepeat) {
+			t.Errorf("%s is %s, and the simulation has no such world", p.name, of)
+		}
 	}
 }
 

@@ -108,21 +108,19 @@ func faults() []fault { return slices.Sorted(maps.Keys(rates)) }
 
 // plan is everything that a run depends on.
 type plan struct {
-	Seed      uint64
-	Reports   int
-	Settles   batch.Settlement
+	Seed    uint64
+	Reports int
+	Processor
 	Authority reconcile.AuthorityRule
 	Faults    map[fault]bool
 }
-
-// settlements are those that there are worlds for.
-var settlements = []batch.Settlement{batch.SettleByListing, batch.SettleByResults, batch.SettleByKey, batch.SettleByRepeat}
 
 // newPlan is the plan of a seed. It leaves some faults out, so that no fault
 // always hides another, and has reports hundred on average.
 func newPlan(seed uint64) plan {
 	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	p := plan{Seed: seed, Settles: settlements[seed%4], Authority: reconcile.HighestAccepted, Faults: map[fault]bool{}}
+	all := Processors()
+	p := plan{Seed: seed, Processor: all[seed%uint64(len(all))], Authority: reconcile.HighestAccepted, Faults: map[fault]bool{}}
 	if rng.IntN(3) == 0 {
 		p.Authority = reconcile.HighestApplied
 	}
@@ -148,7 +146,7 @@ func (p plan) String() string {
 			on = append(on, string(f))
 		}
 	}
-	return fmt.Sprintf("%d:%d:%s:%s:%s", p.Seed, p.Reports, p.Settles, p.Authority, strings.Join(on, ","))
+	return fmt.Sprintf("%d:%d:%s:%s:%s", p.Seed, p.Reports, p.Processor, p.Authority, strings.Join(on, ","))
 }
 
 // planOf reads a plan, or a seed alone.
@@ -162,15 +160,17 @@ func planOf(s string) (plan, error) {
 	if len(parts) == 1 {
 		return p, nil
 	}
-	p.Settles, p.Authority, p.Faults = batch.Settlement(parts[2]), reconcile.AuthorityRule(parts[3]), map[fault]bool{}
+	of := slices.IndexFunc(Processors(), func(of Processor) bool { return of.String() == parts[2] })
+	p.Authority, p.Faults = reconcile.AuthorityRule(parts[3]), map[fault]bool{}
 	switch p.Reports, err = strconv.Atoi(parts[1]); {
 	case err != nil || p.Reports < 1:
 		return plan{}, fmt.Errorf("%q is no number of reports", parts[1])
-	case !slices.Contains(settlements, p.Settles):
-		return plan{}, fmt.Errorf("there is no world that settles by %q", parts[2])
+	case of < 0:
+		return plan{}, fmt.Errorf("there is no world with a processor %q", parts[2])
 	case p.Authority != reconcile.HighestAccepted && p.Authority != reconcile.HighestApplied:
 		return plan{}, fmt.Errorf("there is no rule of authority %q", parts[3])
 	}
+	p.Processor = Processors()[of]
 	for f := range strings.SplitSeq(parts[4], ",") {
 		if _, ok := rates[fault(f)]; !ok && f != "" {
 			return plan{}, fmt.Errorf("there is no fault %q", f)

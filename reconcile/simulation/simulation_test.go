@@ -162,7 +162,7 @@ func (g *rig) run(t *testing.T, p plan) outcome {
 	err = w.run()
 	return outcome{plan: p, err: err, breaches: w.oracle.breaches, history: w.history, digest: w.digest, tally: tally{
 		worlds: 1, reports: int64(p.Reports), steps: int64(len(w.history)), jobs: int64(len(w.oracle.jobs)), struck: w.struck, points: w.points,
-		stale: w.oracle.stale(), settlement: map[string]int64{string(p.Settles): 1}, reasons: w.oracle.reasons,
+		stale: w.oracle.stale(), settlement: map[string]int64{p.Processor.String(): 1}, reasons: w.oracle.reasons,
 	}}
 }
 
@@ -294,7 +294,7 @@ func (t *tally) log(tt *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d worlds, %d reports, %d steps, %d jobs at the processors, %d of them by requests that came too late\n", t.worlds, t.reports, t.steps, t.jobs, t.stale)
 	for _, s := range slices.Sorted(maps.Keys(t.settlement)) {
-		fmt.Fprintf(&b, "  settles by %-14s %9d\n", s, t.settlement[s])
+		fmt.Fprintf(&b, "  settles by %-15s %8d\n", s, t.settlement[s])
 	}
 	for _, f := range slices.Sorted(maps.Keys(t.struck)) {
 		fmt.Fprintf(&b, "  %-24s %9d\n", f, t.struck[f])

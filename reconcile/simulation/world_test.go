@@ -112,17 +112,9 @@ func accountNamed(name string) batch.Account {
 func (w *world) newProcessor(name string) *fake.Provider {
 	return fake.New(fake.Options{
 		Account:    accountNamed(name),
-		Settlement: w.Settles, Handover: handoverOf(w.Settles), Page: 7, Now: func() time.Time { return w.now }, Script: w.oracle.script,
+		Settlement: w.Settles, Handover: w.Handover, Page: 7, Now: func() time.Time { return w.now }, Script: w.oracle.script,
 		Hide: func(j fake.JobBook) bool { return !w.shownUntil.IsZero() && j.Created.After(w.shownUntil) },
 	})
-}
-
-// handoverOf is how the processors of a kind take their bodies.
-func handoverOf(s batch.Settlement) batch.Handover {
-	if s != batch.SettleByListing {
-		return batch.HandoverInline
-	}
-	return batch.HandoverFile
 }
 
 func (w *world) accountsFor(p *process) []batch.Provider {

@@ -103,6 +103,7 @@ type Call struct {
 	AtOnce   int      `yaml:"at_once"`  // calls to one account that are on their way
 	RunFor   Duration `yaml:"run_for"`  // how long one run begins calls
 	Within   Duration `yaml:"within"`   // how long one call may take
+	Margin   Duration `yaml:"margin"`   // behind that, a call whose process is gone is made again
 	Retry    Duration `yaml:"retry"`    // after a call that failed; it doubles with each further one
 	Faults   int64    `yaml:"faults"`   // failed calls about one text, before the policy's attempts decide
 }
@@ -162,7 +163,7 @@ func Default() *Config {
 		Resolve: Resolve{First: Duration(s.ResolveFirst), Max: Duration(s.ResolveMax), AbsentAfter: Duration(s.AbsentAfter)},
 		Sweep:   Sweep{Window: Duration(s.SweepWindow)},
 		Call: Call{Calls: s.CallRate.Calls, Interval: Duration(s.CallRate.Interval), AtOnce: s.CallRate.AtOnce, RunFor: Duration(s.CallFor),
-			Within: Duration(s.CallWithin), Retry: Duration(s.CallRetry), Faults: s.CallFaults},
+			Within: Duration(s.CallWithin), Margin: Duration(s.CallMargin), Retry: Duration(s.CallRetry), Faults: s.CallFaults},
 		Poll: Poll{First: Duration(s.PollFirst), Max: Duration(s.PollMax), RetryCap: Duration(s.RetryCap),
 			MissGrace: Duration(s.MissGrace), MissCount: s.MissCount, FilesGrace: Duration(s.FilesGrace)},
 		Consume: Consume{Retry: Duration(s.ConsumeRetry), LostGrace: Duration(s.LostGrace), MaxLine: Size(s.LineBytes), MaxSet: Size(s.SetBytes)},
@@ -187,7 +188,7 @@ func (c *Config) Settings() reconcile.Settings {
 		InputExpiry: c.Submit.InputExpiry.Std(), OutputExpiry: c.Submit.OutputExpiry.Std(),
 		ResolveFirst: c.Resolve.First.Std(), ResolveMax: c.Resolve.Max.Std(), AbsentAfter: c.Resolve.AbsentAfter.Std(), SweepWindow: c.Sweep.Window.Std(),
 		CallRate: reconcile.Rate{Calls: c.Call.Calls, Interval: c.Call.Interval.Std(), AtOnce: c.Call.AtOnce}, CallFor: c.Call.RunFor.Std(),
-		CallWithin: c.Call.Within.Std(), CallRetry: c.Call.Retry.Std(), CallFaults: c.Call.Faults,
+		CallWithin: c.Call.Within.Std(), CallMargin: c.Call.Margin.Std(), CallRetry: c.Call.Retry.Std(), CallFaults: c.Call.Faults,
 		PollFirst: c.Poll.First.Std(), PollMax: c.Poll.Max.Std(), RetryCap: c.Poll.RetryCap.Std(),
 		MissGrace: c.Poll.MissGrace.Std(), MissCount: c.Poll.MissCount, FilesGrace: c.Poll.FilesGrace.Std(),
 		ConsumeRetry: c.Consume.Retry.Std(), LostGrace: c.Consume.LostGrace.Std(),

@@ -182,7 +182,7 @@ func (c *Config) checkTimes(fail failFunc) {
 	for field, d := range map[string]Duration{
 		"jobs.item_retry": c.Jobs.ItemRetry, "submit.send_within": c.Submit.SendWithin, "submit.unsent_margin": c.Submit.UnsentMargin, "submit.retry": c.Submit.Retry,
 		"resolve.first": c.Resolve.First, "resolve.max": c.Resolve.Max, "resolve.absent_after": c.Resolve.AbsentAfter, "sweep.window": c.Sweep.Window,
-		"call.interval": c.Call.Interval, "call.run_for": c.Call.RunFor, "call.within": c.Call.Within, "call.retry": c.Call.Retry,
+		"call.interval": c.Call.Interval, "call.run_for": c.Call.RunFor, "call.within": c.Call.Within, "call.margin": c.Call.Margin, "call.retry": c.Call.Retry,
 		"poll.first": c.Poll.First, "poll.max": c.Poll.Max, "poll.retry_cap": c.Poll.RetryCap, "poll.miss_grace": c.Poll.MissGrace,
 		"poll.files_grace": c.Poll.FilesGrace, "consume.retry": c.Consume.Retry, "consume.lost_grace": c.Consume.LostGrace, "check.uncertain_after": c.Check.UncertainAfter,
 		"check.job_overdue": c.Check.JobOverdue, "check.stuck_after": c.Check.StuckAfter, "check.unread_after": c.Check.UnreadAfter, "check.limit_after": c.Check.LimitAfter, "lease": c.Lease,

@@ -82,7 +82,7 @@ func (c *calling) begin(ctx context.Context) error {
 	want := min(cap(c.ends)-c.out, max(c.r.Settings.Chunk, 1))
 	grant, err := c.r.Store.ClaimCalls(ctx, now, CallClaim{
 		JobID: c.job.ID, Account: c.account, Want: want,
-		Until: now.Add(c.r.Settings.CallWithin + callMargin), Horizon: now.Add(horizon),
+		Until: now.Add(c.r.Settings.CallWithin + c.r.Settings.CallMargin), Horizon: now.Add(horizon),
 		Take: func(b Bucket) (Bucket, int64, time.Time) {
 			return c.rate.take(b, now, int64(want), horizon)
 		},

@@ -107,8 +107,5 @@ func callWait(s *Settings, earlier int64) time.Duration {
 
 // callHorizon is the longest wait that a call or its job is planned for.
 func callHorizon(s *Settings) time.Duration {
-	return max(s.RetryCap, s.SubmitRetry, s.CallRetry, s.CallWithin+callMargin)
+	return max(s.RetryCap, s.SubmitRetry, s.CallRetry, s.CallWithin+s.CallMargin)
 }
-
-// callMargin is how long behind the end of a call its claim ends.
-const callMargin = time.Minute

@@ -85,6 +85,7 @@ type Settings struct {
 	CallRate   Rate          // how fast an account without jobs is called, where Rates does not say
 	CallFor    time.Duration // how long one run begins calls
 	CallWithin time.Duration // how long one call may take
+	CallMargin time.Duration // behind the end of a call its claim ends: longer than clocks differ
 	CallRetry  time.Duration // wait after a call that failed; it doubles with each further one, up to RetryCap
 	CallFaults int64         // so many failures of one call are an answer: the policy's attempts decide about the rest
 
@@ -112,7 +113,7 @@ func DefaultSettings() Settings {
 		SendWithin: 15 * time.Minute, UnsentMargin: time.Minute, SubmitRetry: 5 * time.Minute, InputExpiry: 72 * time.Hour, OutputExpiry: 7 * 24 * time.Hour,
 		ResolveFirst: 30 * time.Second, ResolveMax: 10 * time.Minute, AbsentAfter: 11 * time.Minute, SweepWindow: 30 * 24 * time.Hour,
 		PollFirst: time.Minute, PollMax: 10 * time.Minute, RetryCap: time.Hour, MissGrace: time.Hour, MissCount: 3, FilesGrace: 6 * time.Hour,
-		CallRate: Rate{Calls: 60, Interval: time.Minute, AtOnce: 4}, CallFor: 50 * time.Second, CallWithin: 2 * time.Minute, CallRetry: 15 * time.Second, CallFaults: 8,
+		CallRate: Rate{Calls: 60, Interval: time.Minute, AtOnce: 4}, CallFor: 50 * time.Second, CallWithin: 2 * time.Minute, CallMargin: time.Minute, CallRetry: 15 * time.Second, CallFaults: 8,
 		ConsumeRetry: 5 * time.Minute, LostGrace: time.Hour, LineBytes: 8 << 20, SetBytes: 4 << 30,
 		ItemRetry:      10 * time.Minute,
 		UncertainAfter: time.Hour, JobOverdue: 26 * time.Hour, StuckAfter: 2 * time.Hour,

@@ -19,18 +19,21 @@ import (
 const (
 	crashJobs    = 3
 	crashReports = 3 * crashJobs // a job takes three, in two chunks
+	crashAtOnce  = 4             // calls to a sandbox
 )
 
 // crashKind is a kind of provider, by what it tells of what it was asked for.
 type crashKind struct {
 	name   string
 	start  func(c *crashing)
+	whole  func(c *crashing) // what must hold in the end
 	points []string          // that are passed on the way of a report
 	faults map[string]string // by point: a fault, once, that makes work for it
 }
 
 var crashKinds = []crashKind{
-	{"listing", (*crashing).overSandbox, crashpoint.JobPoints(), stimuli},
+	{"listing", (*crashing).overSandbox, (*crashing).sentOnce, crashpoint.JobPoints(), stimuli},
+	{"repeat", (*crashing).overCalls, (*crashing).calledAsOften, crashpoint.CallPoints(), nil},
 }
 
 // manner is at which hits of a point processes are killed, one after the other.
@@ -81,6 +84,11 @@ var aftermaths = map[string]aftermath{
 	crashpoint.ApplyRecorded:     {true, "apply ends with a look that finds nothing, which passes the point as well"},
 	crashpoint.SweepNoted:        {false, "what is on record is not noted again"},
 	crashpoint.SweepDeleted:      {false, "what is gone is in no list"},
+	crashpoint.CallClaimed:       {true, "the calls are claimed again once their claims are over"},
+	crashpoint.CallAnswered:      {true, "the calls are made again: their answers were not noted"},
+	crashpoint.CallNoted:         {false, "every call has its answer"},
+	crashpoint.CallStaged:        {false, "every line is staged"},
+	crashpoint.CallEnded:         {false, "every job has ended"},
 	crashpoint.CheckFindingsOpen: {true, "the roll is called again from the first invariant"},
 }
 
@@ -217,6 +225,7 @@ type crashing struct {
 	crashCase
 	most       map[string]int // by point: its hits in the process with most of them
 	sinceCrash map[string]int // and in all processes since the last one that was killed
+	kills      int
 }
 
 func newCrashing(t *testing.T, k crashCase) *crashing {
@@ -224,7 +233,7 @@ func newCrashing(t *testing.T, k crashCase) *crashing {
 	c := &crashing{operator: &operator{t: t, dir: t.TempDir()}, crashCase: k, most: map[string]int{}, sinceCrash: map[string]int{}}
 	k.kind.start(c)
 	c.resolveSoon()
-	c.edit("rollcall.yaml", "send_within: 300ms", "send_within: 3s\n  unsent_margin: 200ms", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms",
+	c.edit("rollcall.yaml", "send_within: 300ms", "send_within: 3s\n  unsent_margin: 200ms", "item_retry: 2s", "item_retry: 20ms", "retry: 2s", "retry: 20ms", "call:\n", "call:\n  within: 3s\n  margin: 200ms\n",
 		"first: 1s", "first: 10ms", "max: 5s", "max: 50ms", "jobs:\n", "log: {level: trace}\nlease: 50ms\nchunk: 2\njobs:\n  max_items: 3\n  per_run: 100\n")
 	if k.database == "postgres" {
 		// Not from the environment, which runs in parallel would share.
@@ -240,9 +249,12 @@ func newCrashing(t *testing.T, k crashCase) *crashing {
 	return c
 }
 
-// overSandbox starts a deployment over a sandbox whose jobs end as soon as they
-// are asked about: so how often a point is passed does not depend on the time.
-func (c *crashing) overSandbox() {
+func (c *crashing) overSandbox() { c.over("openai") }
+func (c *crashing) overCalls()   { c.over("inhouse") }
+
+// over starts a deployment over a sandbox whose jobs end as soon as they are asked
+// about: so how often a point is passed does not depend on the time.
+func (c *crashing) over(provider string) {
 	c.t.Helper()
 	atOnce := sandbox.Latencies{Validating: 1, Running: 1, Finalizing: 1, Cancelling: 1}
 	var err error
@@ -254,7 +266,7 @@ func (c *crashing) overSandbox() {
 			c.t.Error(err)
 		}
 	})
-	c.must(exitDone, "init", "--sandbox", "http://"+c.box.address+"/v1", c.dir)
+	c.must(exitDone, "init", "--sandbox", "http://"+c.box.address+"/v1", "--provider", provider, c.dir)
 }
 
 // live takes the reports in, sends them, and runs until idle. A command that is
@@ -287,6 +299,7 @@ func (c *crashing) killed(crashes *[]string, args []string) bool {
 	switch {
 	case p.killed:
 		*crashes = (*crashes)[1:]
+		c.kills++
 		clear(c.sinceCrash)
 		return true
 	case p.code != exitDone:
@@ -313,10 +326,28 @@ func (c *crashing) noteHits(file string) {
 	}
 }
 
-// verify holds that nothing was sent twice, lost, or left behind.
+// sentOnce: no text was in two jobs.
+func (c *crashing) sentOnce() { c.wantWhole(crashReports) }
+
+// calledAsOften: a text whose answer was not noted was called again, and no other.
+func (c *crashing) calledAsOften() {
+	c.wantWholeRoll(crashReports)
+	books, err := c.box.Books()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	// A process that is killed loses at most the calls that it had begun at once,
+	// and each one tries the account out.
+	atMost := int64(crashReports + c.kills*crashAtOnce + c.kills + 1)
+	if n := books.Requests["chat"]; n < crashReports || n > atMost {
+		c.t.Errorf("%d calls about %d texts, of which %d can have been lost: at most %d", n, crashReports, c.kills*crashAtOnce, atMost)
+	}
+}
+
+// verify holds that nothing was lost, left behind, or sent for nothing.
 func (c *crashing) verify() {
 	c.t.Helper()
-	c.wantWhole(crashReports)
+	c.kind.whole(c)
 	if c.database == "sqlite" {
 		wantSoundFile(c.t, filepath.Join(c.dir, "rollcall.db"))
 	}

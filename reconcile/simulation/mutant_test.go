@@ -59,7 +59,7 @@ var mutants = []mutant{
 			return nil
 		}
 		if err := s.readBack(ctx, name, token, err); err != nil {`}},
-	{"an unknown outcome is a refusal", "reconcile/submit.go", []string{
+	{"an unknown outcome is a refusal", "reconcile/submit_answer.go", []string{
 		`		return fmt.Errorf("submission %s: %s: %w", s.sub.ID, evidenceOf(err), errUncertain)
 	}`, `		return s.refuse(ctx, err)
 	}`}},
@@ -103,7 +103,7 @@ var mutants = []mutant{
 		`		r.Accepted, r.Rest = &first, LineDupSame`, `		if r.Accepted, r.Rest = &first, LineDupSame; len(lines) > 1 {
 			return Ruling{Outcome: ItemInvalid, Rest: LineItemError, Reason: InvalidOutput}
 		}`}},
-	{"a deadline that its sender does not heed", "reconcile/submit.go", []string{
+	{"a deadline that its sender does not heed", "reconcile/submit_send.go", []string{
 		`	if s.remaining() < s.r.Settings.SendWithin/10 || now.After(s.sub.SendBy) {`, `	if now.IsZero() {`,
 		`	creating, cancel := context.WithTimeout(ctx, s.remaining())`, `	creating, cancel := context.WithTimeout(ctx, s.r.Settings.SendWithin)`}},
 	{"evidence that nobody keeps", "sql/query/record_insert.sql", []string{
@@ -112,7 +112,7 @@ var mutants = []mutant{
 		`		return Conflict, d.Revision`, `		return Unchanged, d.Revision`}},
 	{"a refusal by a sender that woke up late", "sql/query/submission_close.sql", []string{
 		` AND ($1 <> 'rejected' OR last_look_us IS NULL)`, ``}},
-	{"a witness that knows of the intent only", "reconcile/submit.go", []string{
+	{"a witness that knows of the intent only", "reconcile/submit_send.go", []string{
 		`		return s.witness(ctx)
 	}
 	// Without it`, `		return nil

@@ -110,7 +110,7 @@ func (f *Frames) Append(dst []byte, c *batch.Classifier, customID string, text b
 		}
 		k = &kept{of: *c, frame: NewFrame(t)}
 		// The caller's may change in place.
-		k.of.Schema, k.of.Thresholds = bytes.Clone(c.Schema), slices.Clone(c.Thresholds)
+		k.of.Schema, k.of.Thresholds, k.of.AnswersAs = bytes.Clone(c.Schema), slices.Clone(c.Thresholds), slices.Clone(c.AnswersAs)
 		if t := c.Temperature; t != nil {
 			k.of.Temperature = new(*t)
 		}
@@ -122,7 +122,7 @@ func (f *Frames) Append(dst []byte, c *batch.Classifier, customID string, text b
 func same(a, b *batch.Classifier) bool {
 	return a.Name == b.Name && a.Model == b.Model && a.Instructions == b.Instructions && bytes.Equal(a.Schema, b.Schema) &&
 		a.MaxOutputTokens == b.MaxOutputTokens && sameNumber(a.Temperature, b.Temperature) &&
-		slices.Equal(a.Thresholds, b.Thresholds) && a.Otherwise == b.Otherwise && a.Echo == b.Echo
+		slices.Equal(a.Thresholds, b.Thresholds) && slices.Equal(a.AnswersAs, b.AnswersAs) && a.Otherwise == b.Otherwise && a.Echo == b.Echo
 }
 
 func sameNumber(a, b *float64) bool {

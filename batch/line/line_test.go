@@ -29,7 +29,7 @@ func TestFramesFollowTheClassifier(t *testing.T) {
 		}
 	}
 	c := question()
-	c.Thresholds = []batch.Threshold{{Category: "a", Score: 1, Label: "ok"}}
+	c.Thresholds, c.AnswersAs = []batch.Threshold{{Category: "a", Score: 1, Label: "ok"}}, []string{"another-name"}
 	render(c)
 	changed := func(name string, change func()) {
 		t.Helper()

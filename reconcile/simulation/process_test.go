@@ -40,7 +40,8 @@ type process struct {
 	store   *sql.Store
 	r       *reconcile.Reconciler
 	witness *witness.File
-	calling string // the submission whose create is on its way
+	calling string    // the submission whose create is on its way
+	listed  time.Time // when it was last told what jobs there are
 }
 
 // start makes the process anew over the ledger, as its program does.
@@ -113,7 +114,7 @@ func (p *process) commit(name string, commit func() error) error {
 	done := func() error {
 		err := commit()
 		if err == nil {
-			w.oracle.committed(name)
+			w.oracle.committed(p, name)
 		}
 		return err
 	}

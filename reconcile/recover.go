@@ -28,8 +28,12 @@ type Adoption struct {
 	// WithoutUnknown adopts the job although some of its works are unknown.
 	WithoutUnknown bool
 	// FromOlder adopts it although some of its works have no outcome yet in an
-	// older job, which they leave, unless that has ended: then it has answers.
+	// older job, which they leave. One that has ended, or that the provider shows,
+	// keeps them: it has answers, or will have.
 	FromOlder bool
+	// Listed are the jobs that the provider shows, by its ids and those of their
+	// submissions.
+	Listed map[string]bool
 }
 
 // Adopted is what became of an adoption.
@@ -51,7 +55,8 @@ type RecoverOptions struct {
 	WithoutUnknown bool
 	// WithoutUnreadable gives up jobs whose requests can be read nowhere any more:
 	// their works may be sent again. It does not wait either for an older job of works
-	// that were sent again, unless that has ended: they belong to the newer one then.
+	// that were sent again, of which the provider knows nothing: they belong to the
+	// newer one then.
 	WithoutUnreadable bool
 	Actor, Reason     string
 }
@@ -152,12 +157,20 @@ type recovering struct {
 	id      LedgerIdentity
 	inv     batch.Inventory
 	options RecoverOptions
+	listed  map[string]bool // what the account shows, by its ids and those of submissions
 }
 
 func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
 	list, err := v.r.listJobs(ctx, v.inv, v.now.Add(-v.r.Settings.SweepWindow))
 	if err != nil {
 		return nil, err
+	}
+	v.listed = map[string]bool{}
+	for _, j := range list.jobs {
+		v.listed[j.ID] = true
+		if s := j.Metadata[metaSubmission]; s != "" {
+			v.listed[s] = true
+		}
 	}
 	s := &sweeping{r: v.r, now: v.now, id: v.id, inv: v.inv, account: v.inv.Account()}
 	// Newest first: a work that was sent again failed before, and belongs to the
@@ -197,7 +210,9 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 	works, err := v.works(ctx, j, out.SubmissionID)
 	if err != nil || len(works) == 0 {
 		v.r.Log.Warn().Str("provider_job_id", j.ID).Str("evidence", evidenceOf(err)).Msg("the requests of a job could not be read")
-		if v.options.WithoutUnreadable && ctx.Err() == nil {
+		// What cannot be read for the moment is not given up for good, and a job that
+		// runs will tell by its results.
+		if gone := err == nil || batch.KindOf(err) == batch.NotFound; gone && j.Phase != batch.PhaseRunning && v.options.WithoutUnreadable && ctx.Err() == nil {
 			return out, v.surplus(ctx, &out, account.Fingerprint, "its requests could not be read, and an operator gave it up")
 		}
 		return out, ctx.Err()
@@ -206,7 +221,7 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 	adopted, err := v.r.Store.AdoptJob(ctx, v.now, Adoption{
 		Account: account.Fingerprint, ProviderJobID: j.ID, Status: j.Status, Expires: j.Expires, Created: j.Created,
 		JobID: j.Metadata[metaJob], SubmissionID: out.SubmissionID, Manifest: j.Metadata[metaManifest], FileID: j.FileID,
-		Works: works, WithoutUnknown: v.options.WithoutUnknown, FromOlder: v.options.WithoutUnreadable,
+		Works: works, WithoutUnknown: v.options.WithoutUnknown, FromOlder: v.options.WithoutUnreadable, Listed: v.listed,
 	})
 	if errors.Is(err, ErrRefused) {
 		v.r.Log.Warn().Err(err).Str("provider_job_id", j.ID).Msg("a job cannot be adopted")
@@ -275,25 +290,31 @@ func (v *recovering) works(ctx context.Context, j batch.ListedJob, submissionID 
 	return v.worksOfResults(ctx, j, submissionID)
 }
 
-// worksOfResults reads them from the results. A line that names no work is no
-// request that somebody knows of: it may be damaged, or have strayed in. But works
-// whose lines are cut off would be sent again, although they are answered.
+// worksOfResults reads them from the results, each once. A line that names no work
+// is no request that somebody knows of: it may be damaged, or have strayed in. But
+// works whose lines are cut off would be sent again, although they are answered.
 func (v *recovering) worksOfResults(ctx context.Context, j batch.ListedJob, submissionID string) ([]string, error) {
-	var lines []string
+	var works []string
+	var damaged int64
 	for _, f := range j.Files {
 		more, err := v.worksIn(ctx, f.ID, submissionID, func(line []byte) (string, bool) {
 			id := v.inv.DecodeResult(line).CustomID
+			if id == "" {
+				damaged++
+			}
 			return id, id != ""
 		})
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, more...)
+		works = append(works, more...)
 	}
-	if told := j.Counts.Completed + j.Counts.Failed; int64(len(lines)) < told && !v.options.WithoutUnreadable {
+	slices.Sort(works)
+	works = slices.DeleteFunc(slices.Compact(works), func(work string) bool { return work == "" })
+	if told := j.Counts.Completed + j.Counts.Failed; int64(len(works))+damaged < told && !v.options.WithoutUnreadable {
 		return nil, &batch.Error{Op: "download", Kind: batch.Temporary, Code: "fewer_lines_than_counted"}
 	}
-	return slices.DeleteFunc(lines, func(work string) bool { return work == "" }), nil
+	return works, nil
 }
 
 func (v *recovering) worksIn(ctx context.Context, fileID, submissionID string, idOf func(line []byte) (string, bool)) ([]string, error) {
@@ -326,7 +347,11 @@ func (v *recovering) readWorks(body io.Reader, submissionID string, idOf func(li
 			return nil, errors.New("more lines than a job may have")
 		}
 		work := ""
-		if id, ok := idOf(line.body); ok && !line.long {
+		id, ok := idOf(line.body)
+		if line.cut && !ok && !v.options.WithoutUnreadable {
+			return nil, errTorn // the rest of it may be there at the next look
+		}
+		if ok && !line.long {
 			// Only what may have been sent: a database takes no other string for an id.
 			work, _ = workOf(id, submissionID)
 		}

@@ -1,6 +1,8 @@
 package reconcile_test
 
 import (
+	"bytes"
+	"context"
 	"io"
 	"maps"
 	"path/filepath"
@@ -227,62 +229,67 @@ func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 	})
 }
 
-// F47: an older job that has ended is waited for all the same: its answers are there,
-// however long it takes to read them. They would be bought again otherwise.
-func TestF47_OlderJobThatHasEndedIsWaitedFor(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.reports(1)
-		b.collect()
-		b.submit()
-		answered := func(it fake.Item) []fake.Line {
-			return []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`))}
-		}
-		failed := func(it fake.Item) []fake.Line {
-			return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
-		}
-		// The same report once more, as a request from before a restore that came late.
-		body, err := b.fake.AppendRequest(nil, &batch.Classifier{}, reconcile.CustomID(b.rows("SELECT work_id FROM works")[0], "late"), batch.NewText("once more"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := b.fake.Upload(t.Context(), batch.Input{Name: "late.jsonl", Size: int64(len(body)), Write: func(w io.Writer) error { _, err := w.Write(body); return err }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		again := batch.Creation{FileID: file, Metadata: maps.Clone(b.fake.Jobs()[0].Metadata)}
-		again.Metadata["rc_submission"], again.Metadata["rc_job"] = "late", "latejob"
-		b.Clock.Advance(time.Minute)
-		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", answered)
-		b.poll()
-		if _, err := b.fake.Create(t.Context(), again); err != nil {
-			t.Fatal(err)
-		}
-		b.fake.EndAs(b.fake.Jobs()[1].ID, "completed", failed)
-		address := sqltest.Copy(t, b.Address)
+// F47: an older job that the provider shows is waited for all the same, whether the
+// copy knows that it has ended or not: its answers are there, however long it takes to
+// read them. They would be bought again otherwise.
+func TestF47_OlderJobThatIsShownIsWaitedFor(t *testing.T) {
+	for name, polled := range map[string]bool{"the copy knows that it has ended": true, "the copy does not": false} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.reports(1)
+				b.collect()
+				b.submit()
+				b.lateJob()
+				b.fake.EndAll()
+				if polled {
+					b.poll()
+				}
+				n := b.restored(t, sqltest.Copy(t, b.Address))
+				if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredWaiting {
+					t.Errorf("while the older job is not read: %+v", out)
+				}
+				n.Clock.Advance(time.Hour)
+				n.poll()
+				n.pass(n.r.Consume)
+				if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); !out.Complete || out.Jobs[0].Became != reconcile.RecoveredSurplus {
+					t.Errorf("when it is read: %+v", out)
+				}
+			})
+		})
+	}
+}
 
-		n := b.restored(t, address)
-		if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredWaiting {
-			t.Errorf("while the older job is not read: %+v", out)
-		}
-		n.pass(n.r.Consume)
-		if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); !out.Complete || out.Jobs[0].Became != reconcile.RecoveredSurplus {
-			t.Errorf("when it is read: %+v", out)
-		}
-	})
+// lateJob makes a second job of the only report, as a request from before a restore
+// does that arrives long after it.
+func (b *bench) lateJob() {
+	b.t.Helper()
+	b.Clock.Advance(time.Minute)
+	body, err := b.fake.AppendRequest(nil, &batch.Classifier{}, reconcile.CustomID(b.rows("SELECT work_id FROM works")[0], "late"), batch.NewText("once more"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	file, err := b.fake.Upload(b.t.Context(), batch.Input{Name: "late.jsonl", Size: int64(len(body)), Write: func(w io.Writer) error { _, err := w.Write(body); return err }})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	late := batch.Creation{FileID: file, Metadata: maps.Clone(b.fake.Jobs()[0].Metadata)}
+	late.Metadata["rc_submission"], late.Metadata["rc_job"] = "late", "latejob"
+	if _, err := b.fake.Create(b.t.Context(), late); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // F47: of a job whose requests are deleted the results tell. A line that is damaged
-// or has strayed in is nobody's: no source can deliver it, and nothing waits for it.
+// is nobody's: no source can deliver it, and nothing waits for it.
 func TestF47_DamagedLinesOfResultsAreNotWaitedFor(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.reports(3)
 		address := sqltest.Copy(t, b.Address)
 		b.collect()
 		b.submit()
-		stray := fake.Answered("somebody-elses", []byte(`{"label":"ok","evidence":[]}`))
 		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
 			if it.Line == 2 {
-				return []fake.Line{stray, {Channel: batch.ChannelOutput, Raw: []byte(`{"custom_id":` + it.CustomID)}}
+				return []fake.Line{{Channel: batch.ChannelOutput, Raw: []byte(`{"custom_id":` + it.CustomID)}}
 			}
 			return []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`))}
 		})
@@ -290,6 +297,98 @@ func TestF47_DamagedLinesOfResultsAreNotWaitedFor(t *testing.T) {
 		n := b.restored(t, address)
 		out := n.recover(reconcile.RecoverOptions{})
 		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].Members != 2 || out.Jobs[0].Unknown != 0 {
+			t.Errorf("recovery %+v", out)
+		}
+	})
+}
+
+// F47: what fills the place of a line that is missing, a stray or a duplicate, does
+// not make results whole. An operator may take what is there, each work once.
+func TestF47_StraysAndDuplicatesHideNoMissingLine(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(3)
+		address := sqltest.Copy(t, b.Address)
+		b.collect()
+		b.submit()
+		good := []byte(`{"label":"ok","evidence":[]}`)
+		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
+			return map[int][]fake.Line{
+				1: {fake.Answered(it.CustomID, good), fake.Answered(it.CustomID, good)},
+				2: {fake.Answered("somebody-elses", good)},
+				3: {fake.Answered(it.CustomID, good)},
+			}[it.Line]
+		})
+		b.fake.ForgetFile(b.fake.Jobs()[0].FileID)
+		n := b.restored(t, address)
+		if out := n.recover(reconcile.RecoverOptions{}); out.Complete || out.Jobs[0].Became != reconcile.RecoveredUnreadable {
+			t.Errorf("recovery %+v", out)
+		}
+		out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true})
+		if !out.Complete || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].Members != 2 || out.Jobs[0].Unknown != 0 {
+			t.Errorf("told to take what is there: %+v", out)
+		}
+	})
+}
+
+// cutShort is a processor whose files end early, and do not say so.
+type cutShort struct {
+	*fake.Provider
+	by int
+}
+
+func (c *cutShort) Download(ctx context.Context, fileID string) (io.ReadCloser, int64, error) {
+	body, _, err := c.Provider.Download(ctx, fileID)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := io.ReadAll(body)
+	return io.NopCloser(bytes.NewReader(all[:len(all)-c.by])), -1, err
+}
+
+// F47: a file that ends within a line is not read to its end, be it of requests or of
+// results. What is behind the cut is not given up for it either.
+func TestF47_FilesThatEndWithinALineAreReadAgain(t *testing.T) {
+	for name, gone := range map[string]bool{"requests": false, "results": true} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.reports(3)
+				address := sqltest.Copy(t, b.Address)
+				b.collect()
+				b.submit()
+				b.fake.EndAll()
+				if gone {
+					b.fake.ForgetFile(b.fake.Jobs()[0].FileID)
+				}
+				n := b.restored(t, address)
+				n.r.Accounts = []batch.Provider{&cutShort{b.fake, 9}}
+				if out := n.recover(reconcile.RecoverOptions{}); out.Complete || out.Jobs[0].Became != reconcile.RecoveredUnreadable {
+					t.Errorf("cut: %+v", out)
+				}
+				n.r.Accounts = []batch.Provider{b.fake}
+				if out := n.recover(reconcile.RecoverOptions{}); !out.Complete || out.Jobs[0].Members != 3 {
+					t.Errorf("whole: %+v", out)
+				}
+			})
+		})
+	}
+}
+
+// F47: what cannot be read for the moment is not given up for good.
+func TestF47_UnreadableForTheMomentIsNotGivenUp(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(1)
+		address := sqltest.Copy(t, b.Address)
+		b.collect()
+		b.submit()
+		n := b.restored(t, address)
+		b.fake.Hooks.Download = func(string) (bool, error) {
+			return false, &batch.Error{Op: "download", Kind: batch.Temporary, HTTPStatus: 503}
+		}
+		if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); out.Complete || out.Jobs[0].Became != reconcile.RecoveredUnreadable {
+			t.Errorf("recovery %+v", out)
+		}
+		b.fake.Hooks.Download = nil
+		if out := n.recover(reconcile.RecoverOptions{WithoutUnreadable: true}); !out.Complete || out.Jobs[0].Became != reconcile.RecoveredAdopted {
 			t.Errorf("recovery %+v", out)
 		}
 	})

@@ -98,7 +98,7 @@ func (r *Reconciler) mayRepeat(ctx context.Context, s Uncertain) error {
 // byResults looks for a job whose results are the submission's. Before a job has
 // ended nothing tells whose it is; how many requests it has proves nothing.
 func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, err error) {
-	waiting := 0
+	waiting, mixed := 0, ""
 	for _, j := range v.candidates(s) {
 		if j.Phase == batch.PhaseRunning {
 			waiting++
@@ -113,10 +113,12 @@ func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, 
 		case whose == resultsNone:
 			return false, v.putOff(ctx, s, &obstacle{"job " + j.ID + " ended without a result that tells whose it is", true})
 		case whose == resultsMixed:
-			return false, v.putOff(ctx, s, &obstacle{"job " + j.ID + " has results of the submission among as many or more of something else", true})
+			mixed = j.ID // another one may be proven
 		}
 	}
 	switch {
+	case mixed != "":
+		return false, v.putOff(ctx, s, &obstacle{"job " + mixed + " has results of the submission among as many or more of something else", true})
 	case waiting > 0:
 		// A job without results proves nothing yet, so this look does not count.
 		return false, ignoreMoved(v.r.Store.RecordLook(ctx, Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(v.r.Settings.PollMax)}))

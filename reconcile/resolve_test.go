@@ -360,6 +360,24 @@ func TestF17_AsManyStrayLinesAsItsOwnDecideNothing(t *testing.T) {
 	})
 }
 
+// F17: a stray line of the submission in somebody else's job decides nothing, and
+// does not hide the job that is proven.
+func TestF17_StrayElsewhereDoesNotHideTheJob(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.settleBy(batch.SettleByResults)
+		works := b.uncertain(1, true)
+		b.foreignJob(1) // newer, so it is looked at first
+		own := reconcile.CustomID(works[0], b.rows("SELECT submission_id FROM submissions")[0])
+		b.fake.EndAs(b.fake.Jobs()[1].ID, "completed", func(it fake.Item) []fake.Line {
+			return []fake.Line{fake.Answered(it.CustomID, []byte(`{"label":"ok","evidence":[]}`)), fake.Answered(own, []byte(`{"label":"ok","evidence":[]}`))}
+		})
+		b.fake.EndAll()
+		b.Clock.Advance(b.r.Settings.SendWithin)
+		b.wantTally("resolve", b.resolve(), reconcile.Tally{Seen: 1, Moved: 1})
+		b.wantSubmissions("accepted: job job-000001, proven by the ids of its results")
+	})
+}
+
 // foreignJob makes a job of somebody else in the same account.
 func (b *bench) foreignJob(items int) {
 	b.t.Helper()

@@ -31,6 +31,9 @@ var adoptCountSQL string
 //go:embed query/adopt_elsewhere.sql
 var adoptElsewhereSQL string
 
+//go:embed query/adopt_older_jobs.sql
+var adoptOlderJobsSQL string
+
 //go:embed query/adopt_take_over.sql
 var adoptTakeOverSQL string
 
@@ -160,12 +163,25 @@ func (t *tx) freeUnsent(ctx context.Context, now time.Time) ([]string, error) {
 	return jobs, nil
 }
 
-// takeOver has the works of an adopted job leave the older ones that do not come
-// to an end: they were sent again, so the newer job is theirs. It returns how many
-// are left in jobs that have ended.
+// takeOver has the works of an adopted job leave the older ones of which nothing
+// more will be learned: they were sent again, so the newer job is theirs. It returns
+// how many are left in jobs that have ended, or that the provider shows.
 func (t *tx) takeOver(ctx context.Context, now time.Time, a reconcile.Adoption) (left int64, err error) {
-	if _, err := t.ExecContext(ctx, adoptTakeOverSQL, micros(now), micros(a.Created)); err != nil {
+	var older []struct {
+		JobID         string `db:"job_id"`
+		ProviderJobID string `db:"provider_job_id"`
+		SubmissionID  string `db:"submission_id"`
+	}
+	if err := t.SelectContext(ctx, &older, t.store.dialect.locked(adoptOlderJobsSQL, forUpdate+" OF j"), micros(a.Created)); err != nil {
 		return 0, err
+	}
+	for _, j := range older {
+		if a.Listed[j.ProviderJobID] || a.Listed[j.SubmissionID] {
+			continue
+		}
+		if _, err := t.ExecContext(ctx, adoptTakeOverSQL, micros(now), j.JobID); err != nil {
+			return 0, err
+		}
 	}
 	if _, err := t.ExecContext(ctx, adoptFreeSQL); err != nil {
 		return 0, err

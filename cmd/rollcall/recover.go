@@ -26,11 +26,11 @@ adopts such jobs without those reports: when they are delivered later, their tex
 sent a second time. It is also the way on where nothing more will come: from sources that
 deliver the newest revision only, and under a policy that was revoked since the copy.
 --without-unreadable gives up jobs of which nothing can be read any
-more, since their files have expired; their texts may be sent again, too. Where the
-requests are gone and the results hold fewer lines than the provider counts, it takes what
-is there. What was sent again after an older job failed belongs to the newer one then, even
-if nothing can be learned of the older one; but an older job that has ended is waited for,
-since its answers are there: let poll and consume run in between.
+more, since their files are gone; their texts may be sent again, too. Where the requests are
+gone and the results hold fewer lines than the provider counts, it takes what is there. What
+was sent again after an older job failed belongs to the newer one then, if the provider shows
+the older one no more; otherwise that is waited for, since its answers are there, or will be:
+let poll and consume run in between.
 
 It may be run again at any time, also after an interruption. Exit code 4 means that jobs
 are left that must be recovered.`,
@@ -52,7 +52,7 @@ are left that must be recovered.`,
 		},
 	})
 	c.Flags().BoolVar(&o.WithoutUnknown, "without-unknown", false, "adopt jobs without the reports that the ledger does not know")
-	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider, whose texts may be sent again, and do not wait for older jobs that have not ended")
+	c.Flags().BoolVar(&o.WithoutUnreadable, "without-unreadable", false, "give up jobs whose requests and results are gone at the provider, whose texts may be sent again, and do not wait for older jobs that are gone")
 	actorFlags(c, &o.Actor, &o.Reason)
 	return c
 }
@@ -136,7 +136,7 @@ func (a *app) printAfterRecovery(out reconcile.Recovery) {
 			fmt.Fprintf(a.out, "  read the results of older jobs first, since %s texts that were sent again after one of those failed. rollcall run poll consume --until-idle\n", plural(n, "job holds", "jobs hold"))
 		}
 		if n := became[reconcile.RecoveredUnreadable]; n > 0 {
-			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once one has ended, its results tell what it was made of. rollcall job inspect PROVIDER_JOB\n", plural(n, "job", "jobs"))
+			fmt.Fprintf(a.out, "  look at %s whose requests could not be read; once one has ended, its results tell what it was made of, unless they hold fewer lines than it counts; what is gone for good is given up with --without-unreadable. rollcall job inspect PROVIDER_JOB\n", plural(n, "job", "jobs"))
 		}
 		fmt.Fprintf(a.out, "  then run it again: %s\n", again)
 		return

@@ -156,6 +156,9 @@ func (o *oracle) callsClaimed(p *process) {
 	o.judgeRate(fresh)
 }
 
+// skews is how far the clocks of two processes are apart.
+const skews = 4 * time.Second
+
 // judgeRate judges that calls were begun: at most so many at once as are
 // permitted in an interval, and as many again within it.
 func (o *oracle) judgeRate(fresh int) {

@@ -256,6 +256,9 @@ func (c *client) ListJobs(ctx context.Context, after string) (batch.JobPage, err
 			w.shownUntil = w.now.Add(-time.Duration(w.rng.IntN(lag)) * time.Minute)
 		}
 	}
+	if after == "" {
+		c.p.listed = w.now
+	}
 	page, err := c.Provider.ListJobs(context.WithoutCancel(ctx), after)
 	w.shownUntil = time.Time{}
 	return page, cmp.Or(err, c.answered("list jobs"))

@@ -44,9 +44,6 @@ type oracle struct {
 	stubborn map[string]fault // by work: what becomes of each try
 }
 
-// skews is how far the clocks of two processes are apart.
-const skews = 4 * time.Second
-
 type workBook struct {
 	report   string
 	revision int64
@@ -267,8 +264,7 @@ func (o *oracle) jobMade(c batch.Creation) {
 // judgeSubmission compares a job with the submission that it is made under.
 func (o *oracle) judgeSubmission(j *jobBook) {
 	var outcome stdsql.NullString
-	var deadline int64
-	err := o.w.books.QueryRow("SELECT outcome, send_deadline_us FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome, &deadline)
+	err := o.w.books.QueryRow("SELECT outcome FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome)
 	switch {
 	case err != nil && o.wentBack:
 		j.stale = true // it was asked for before the ledger was put back
@@ -276,11 +272,6 @@ func (o *oracle) judgeSubmission(j *jobBook) {
 		o.breach("job %s is made under submission %s, and no intent of it is committed: %v", j.id, j.submission, err)
 	case outcome.String == "accepted":
 		o.breach("job %s is made under submission %s, which has its job already", j.id, j.submission)
-	case !outcome.Valid && o.w.Settles == batch.SettleByResults:
-		// Whoever has read the list by now, and is about to say that there is none,
-		// is as right as if it had been said.
-		over := time.UnixMicro(deadline).Add(reconcile.DefaultSettings().AbsentAfter)
-		j.stale = o.w.now.Add(o.w.jump + skews).After(over)
 	case outcome.Valid:
 		j.stale = true
 		if o.w.Settles == batch.SettleByListing && len(j.works) > 0 {
@@ -320,6 +311,17 @@ func (o *oracle) abandoned(submission string) bool {
 	return o.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1 AND outcome = 'accepted'", submission) == 0
 }
 
+// closedAsAbsent excuses a request that arrived between the list that a process had
+// read last and its word that there is no such job: an instant later it would have
+// come too late. Where an input file is deleted first, nothing can come in between.
+func (o *oracle) closedAsAbsent(p *process) {
+	for _, j := range o.jobs {
+		if !j.stale && o.w.Settles == batch.SettleByResults && !j.made.Before(p.listed) {
+			j.stale = o.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1 AND outcome = 'proven_absent'", j.submission) > 0
+		}
+	}
+}
+
 // committed judges the ledger behind a commit.
 func (o *oracle) committed(p *process, name string) {
 	switch name {
@@ -327,6 +329,8 @@ func (o *oracle) committed(p *process, name string) {
 		o.callsClaimed(p)
 	case "record calls":
 		o.callsRecorded(p)
+	case "record absent":
+		o.closedAsAbsent(p)
 	case "commit intent":
 		for pattern, before := range o.sealed {
 			if n := o.intents(pattern); n > before {

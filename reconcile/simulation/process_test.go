@@ -40,8 +40,9 @@ type process struct {
 	store   *sql.Store
 	r       *reconcile.Reconciler
 	witness *witness.File
-	calling string  // the submission whose create is on its way
-	refused refusal // what the processor said about its calls and is not committed yet
+	refused refusal   // what the processor said about its calls and is not committed yet
+	calling string    // the submission whose create is on its way
+	listed  time.Time // when it was last told what jobs there are
 }
 
 // start makes the process anew over the ledger, as its program does.

@@ -103,7 +103,7 @@ func (o operation) nobodyDelivers(jobs []reconcile.RecoveredJob) (unknown bool) 
 			of := o.oracle.works[work]
 			switch r := o.oracle.reports[of.report]; {
 			case o.oracle.count("SELECT COUNT(*) FROM works WHERE work_id = $1", work) > 0:
-			case o.oracle.revoked, r != nil && of.revision < r.current:
+			case o.oracle.revoked && work == o.keys.WorkID(of.report, of.revision, policy, 1), r != nil && of.revision < r.current:
 				unknown = true
 			default:
 				return false

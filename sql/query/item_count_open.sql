@@ -1,4 +1,5 @@
--- How many members a job has that are to be sent, and how many lines are missing for
--- them: those without one, and gaps where members left that had one.
-SELECT COUNT(*) AS open, COUNT(*) - COUNT(line) + COALESCE(MAX(line), 0) - COUNT(line) AS unnumbered
-FROM items WHERE job_id = $1 AND outcome IS NULL
+-- How many members a job has that are to be sent, and how many lines are wrong for
+-- that: those that are missing, and those of members that have left.
+SELECT COALESCE(SUM(CASE WHEN outcome IS NULL THEN 1 ELSE 0 END), 0) AS open,
+  COALESCE(SUM(CASE WHEN (outcome IS NULL) <> (line IS NOT NULL) THEN 1 ELSE 0 END), 0) AS unnumbered
+FROM items WHERE job_id = $1

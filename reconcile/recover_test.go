@@ -279,14 +279,22 @@ func (b *bench) lateJob() {
 	}
 }
 
+// sentSinceTheCopy sends n reports in a job that the copy of the ledger at address
+// knows nothing of.
+func (b *bench) sentSinceTheCopy(n int) (address string) {
+	b.t.Helper()
+	b.reports(n)
+	address = sqltest.Copy(b.t, b.Address)
+	b.collect()
+	b.submit()
+	return address
+}
+
 // F47: of a job whose requests are deleted the results tell. A line that is damaged
 // is nobody's: no source can deliver it, and nothing waits for it.
 func TestF47_DamagedLinesOfResultsAreNotWaitedFor(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.reports(3)
-		address := sqltest.Copy(t, b.Address)
-		b.collect()
-		b.submit()
+		address := b.sentSinceTheCopy(3)
 		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
 			if it.Line == 2 {
 				return []fake.Line{{Channel: batch.ChannelOutput, Raw: []byte(`{"custom_id":` + it.CustomID)}}
@@ -306,10 +314,7 @@ func TestF47_DamagedLinesOfResultsAreNotWaitedFor(t *testing.T) {
 // not make results whole. An operator may take what is there, each work once.
 func TestF47_StraysAndDuplicatesHideNoMissingLine(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.reports(3)
-		address := sqltest.Copy(t, b.Address)
-		b.collect()
-		b.submit()
+		address := b.sentSinceTheCopy(3)
 		good := []byte(`{"label":"ok","evidence":[]}`)
 		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
 			return map[int][]fake.Line{
@@ -351,10 +356,7 @@ func TestF47_FilesThatEndWithinALineAreReadAgain(t *testing.T) {
 	for name, gone := range map[string]bool{"requests": false, "results": true} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
-				b.reports(3)
-				address := sqltest.Copy(t, b.Address)
-				b.collect()
-				b.submit()
+				address := b.sentSinceTheCopy(3)
 				b.fake.EndAll()
 				if gone {
 					b.fake.ForgetFile(b.fake.Jobs()[0].FileID)
@@ -376,10 +378,7 @@ func TestF47_FilesThatEndWithinALineAreReadAgain(t *testing.T) {
 // F47: what cannot be read for the moment is not given up for good.
 func TestF47_UnreadableForTheMomentIsNotGivenUp(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.reports(1)
-		address := sqltest.Copy(t, b.Address)
-		b.collect()
-		b.submit()
+		address := b.sentSinceTheCopy(1)
 		n := b.restored(t, address)
 		b.fake.Hooks.Download = func(string) (bool, error) {
 			return false, &batch.Error{Op: "download", Kind: batch.Temporary, HTTPStatus: 503}
@@ -398,10 +397,7 @@ func TestF47_UnreadableForTheMomentIsNotGivenUp(t *testing.T) {
 // cut are answered, and are not to be sent again.
 func TestF47_CutResultsAreReadAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.reports(3)
-		address := sqltest.Copy(t, b.Address)
-		b.collect()
-		b.submit()
+		address := b.sentSinceTheCopy(3)
 		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
 			if it.Line == 2 {
 				return []fake.Line{fake.Failed(it.CustomID, batch.Refused, "")}

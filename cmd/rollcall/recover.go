@@ -25,12 +25,13 @@ are delivered again, and is left as it is; then run recover again. --without-unk
 adopts such jobs without those reports: when they are delivered later, their texts are
 sent a second time. It is also the way on where nothing more will come: from sources that
 deliver the newest revision only, and under a policy that was revoked since the copy.
---without-unreadable gives up jobs of which nothing can be read any
-more, since their files are gone; their texts may be sent again, too. Where the requests are
-gone and the results hold fewer lines than the provider counts, it takes what is there. What
-was sent again after an older job failed belongs to the newer one then, if the provider shows
-the older one no more; otherwise that is waited for, since its answers are there, or will be:
-let poll and consume run in between.
+
+--without-unreadable gives up jobs of which nothing can be read any more, since their files
+are gone; their texts may be sent again, too. Where the requests are gone and the results
+hold fewer lines than the provider counts, it takes what is there. What was sent again after
+an older job failed belongs to the newer one then, if the provider shows the older one no
+more; otherwise that is waited for, since its answers are there, or will be: let poll and
+consume run in between.
 
 It may be run again at any time, also after an interruption. Exit code 4 means that jobs
 are left that must be recovered.`,

@@ -160,8 +160,36 @@ type recovering struct {
 	listed  map[string]bool // what the account shows, by its ids and those of submissions
 }
 
+// deleteLoose deletes request files that no job uses and that the ledger does not
+// stand for: a submission that it does not know, or has no body of, looks as if
+// nothing had been sent. A request for its job that is still on its way finds no
+// file then. A job that was made since the list was read loses its file, and is
+// read from its results.
+func (v *recovering) deleteLoose(ctx context.Context, s *sweeping, since time.Time) error {
+	list, err := v.r.listJobs(ctx, v.inv, since)
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, j := range list.jobs {
+		used[j.FileID] = true
+	}
+	return s.eachFile(ctx, func(ctx context.Context, f batch.ListedFile, ref ObjectRef, st Standing) error {
+		known := st.SubmissionID != "" && (st.Outcome != "" || st.InputFileID != "")
+		if job, _, _ := v.id.fileOf(f.Name); known || used[f.ID] || job == probeJob || !f.Created.IsZero() && f.Created.Before(since) {
+			return nil
+		}
+		return s.deleteFile(ctx, ref, st, "a recovery found no job that uses it")
+	})
+}
+
 func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
-	list, err := v.r.listJobs(ctx, v.inv, v.now.Add(-v.r.Settings.SweepWindow))
+	since := v.now.Add(-v.r.Settings.SweepWindow)
+	s := &sweeping{r: v.r, now: v.now, id: v.id, inv: v.inv, account: v.inv.Account()}
+	if err := v.deleteLoose(ctx, s, since); err != nil {
+		return nil, err
+	}
+	list, err := v.r.listJobs(ctx, v.inv, since)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +200,6 @@ func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
 			v.listed[s] = true
 		}
 	}
-	s := &sweeping{r: v.r, now: v.now, id: v.id, inv: v.inv, account: v.inv.Account()}
 	// Newest first: a work that was sent again failed before, and belongs to the
 	// last job that has it. A list promises no order.
 	slices.SortStableFunc(list.jobs, func(a, b batch.ListedJob) int { return b.Created.Compare(a.Created) })

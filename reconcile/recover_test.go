@@ -160,6 +160,59 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 	}
 }
 
+// F47: a request for a job that is still on its way when the copy is made whole
+// finds no file when it arrives.
+func TestF47_RequestOnItsWayMakesNoJobBehindARecovery(t *testing.T) {
+	for _, backup := range []string{"accepted", "intent"} {
+		t.Run(backup, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				path := filepath.Join(t.TempDir(), "witness")
+				b.witnessed(path)
+				b.reports(3)
+				address := ""
+				if backup == "accepted" {
+					address = sqltest.Copy(t, b.Address)
+				}
+				b.collect()
+				b.fake.Hooks.Upload = func(string) (bool, error) {
+					if address == "" {
+						address = sqltest.Copy(t, b.Address)
+					}
+					return true, nil
+				}
+				var onItsWay batch.Creation
+				b.fake.Hooks.Create = func(c batch.Creation) (bool, error) {
+					onItsWay = c
+					return false, &batch.Error{Op: "create", Kind: batch.UnknownOutcome}
+				}
+				b.submit()
+				b.fake.Hooks.Upload, b.fake.Hooks.Create = nil, nil
+
+				n := b.restored(t, address)
+				n.witnessed(path)
+				if out := n.recover(reconcile.RecoverOptions{}); !out.Complete || len(out.Jobs) != 0 {
+					t.Fatalf("recovery %+v", out)
+				}
+				if _, err := n.fake.Create(t.Context(), onItsWay); err != nil {
+					t.Fatal(err)
+				}
+				if n.jobsWithItems() != 0 {
+					t.Error("a request that was sent before the recovery made a job of texts")
+				}
+				n.goOn()
+				if _, err := n.untilIdle(nil); err != nil {
+					t.Fatal(err)
+				}
+				n.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1 AND kind = 'classified'", "3")
+				n.want("the file that was deleted", "SELECT kind || ' ' || object_id FROM surplus_objects WHERE gone_us IS NOT NULL AND kind = 'file'", "file "+onItsWay.FileID)
+				if n.jobsWithItems() != 1 {
+					t.Errorf("%d jobs", n.jobsWithItems())
+				}
+			})
+		})
+	}
+}
+
 // submit2 tries to send from a ledger that is known to be rewound.
 func (b *bench) submit2(t *testing.T) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,25 +232,31 @@ func (s *sweeping) endJob(ctx context.Context, j batch.ListedJob, ref ObjectRef,
 
 // files deletes request bodies that no job uses.
 func (s *sweeping) files(ctx context.Context) error {
-	cursor, listed, walk := "", map[string]bool{}, pages{op: "list files"}
+	listed := map[string]bool{}
+	err := s.eachFile(ctx, func(ctx context.Context, f batch.ListedFile, ref ObjectRef, st Standing) error {
+		listed[f.ID] = true
+		return s.file(ctx, f, ref, st)
+	})
+	if err != nil {
+		return err
+	}
+	return s.vanishedFiles(ctx, listed)
+}
+
+// eachFile reads which request bodies of ours the account holds, and acts on each.
+func (s *sweeping) eachFile(ctx context.Context, act func(context.Context, batch.ListedFile, ObjectRef, Standing) error) error {
+	cursor, walk := "", pages{op: "list files"}
 	for {
 		page, err := s.inv.ListFiles(ctx, cursor)
 		if err != nil {
 			return err
 		}
 		files, refs := s.ourFiles(page.Files)
-		for _, f := range files {
-			listed[f.ID] = true
-		}
-		if err := s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error { return s.file(ctx, files[i], refs[i], st) }); err != nil {
+		if err := s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error { return act(ctx, files[i], refs[i], st) }); err != nil {
 			return err
 		}
-		more, err := walk.next(page.Next, len(page.Files))
-		if err != nil {
+		if more, err := walk.next(page.Next, len(page.Files)); err != nil || !more {
 			return err
-		}
-		if !more {
-			return s.vanishedFiles(ctx, listed)
 		}
 		cursor = page.Next
 	}
@@ -296,18 +303,22 @@ func (s *sweeping) file(ctx context.Context, f batch.ListedFile, ref ObjectRef, 
 	case sweepUnknown:
 		return s.unknown(ctx, "file "+f.ID)
 	case sweepSurplus:
-		if err := s.note(ctx, ref, st, why); err != nil {
-			return err
-		}
-		if err := s.inv.DeleteFile(ctx, f.ID); err != nil {
-			return err
-		}
-		// The file is gone. If the process dies here, it is in no later list.
-		s.r.step(crashpoint.SweepDeleted)
-		s.tally.Moved++
-		return s.r.Store.MarkGone(ctx, s.now, ref.Account, ref.Kind, ref.ID)
+		return s.deleteFile(ctx, ref, st, why)
 	}
 	return nil
+}
+
+func (s *sweeping) deleteFile(ctx context.Context, ref ObjectRef, st Standing, why string) error {
+	if err := s.note(ctx, ref, st, why); err != nil {
+		return err
+	}
+	if err := s.inv.DeleteFile(ctx, ref.ID); err != nil {
+		return err
+	}
+	// The file is gone. If the process dies here, it is in no later list.
+	s.r.step(crashpoint.SweepDeleted)
+	s.tally.Moved++
+	return s.r.Store.MarkGone(ctx, s.now, ref.Account, ref.Kind, ref.ID)
 }
 
 // note opens the finding about a surplus object, before anything is done to it.
@@ -319,11 +330,12 @@ func (s *sweeping) note(ctx context.Context, ref ObjectRef, st Standing, why str
 	if ref.Kind == ObjectJob {
 		kind = EventSurplusJob
 	}
-	e := kind.event("submission:"+st.SubmissionID, fmt.Sprintf("%s %s at account %s: %s", ref.Kind, ref.ID, s.account.Name, why))
+	submission := cmp.Or(st.SubmissionID, ref.SubmissionID) // a recovery knows it by the name of its file only
+	e := kind.event("submission:"+submission, fmt.Sprintf("%s %s at account %s: %s", ref.Kind, ref.ID, s.account.Name, why))
 	s.r.logEvents(e)
 	// It is noted, and nothing was done. If the process dies here, the next run does it.
 	defer s.r.step(crashpoint.SweepNoted)
-	return s.r.Store.NoteSurplus(ctx, s.now, Surplus{Account: ref.Account, Kind: ref.Kind, ID: ref.ID, SubmissionID: st.SubmissionID, Why: why}, e)
+	return s.r.Store.NoteSurplus(ctx, s.now, Surplus{Account: ref.Account, Kind: ref.Kind, ID: ref.ID, SubmissionID: submission, Why: why}, e)
 }
 
 // unknown stops dispatch: an account that knows more than the ledger means that

@@ -18,7 +18,9 @@ func (a *app) recoverCommand() *cobra.Command {
 		Short: "Make a ledger whole that was restored, or that lost commits; pauses dispatch and apply",
 		Long: `Reads what the accounts hold, and makes jobs of the ledger out of those that it does not
 know: a job is recognised by the ids of its requests. Nothing is sent, and nothing is
-cancelled. It pauses dispatch and apply, and they stay paused until they are resumed.
+cancelled; request files that no job uses, and that the ledger does not know or takes for
+not sent, are deleted, so that a request which is still on its way can make no job. It
+pauses dispatch and apply, and they stay paused until they are resumed.
 
 A job may hold reports that came in after the copy was made. It is incomplete until they
 are delivered again, and is left as it is; then run recover again. --without-unknown

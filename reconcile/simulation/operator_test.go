@@ -11,6 +11,7 @@ import (
 
 	"rollcall/batch"
 	"rollcall/reconcile"
+	"rollcall/reconcile/crashpoint"
 	"rollcall/sql/sqltest"
 )
 
@@ -40,12 +41,22 @@ func (o operation) meddle() error {
 		return o.approveVersion(policy, 2)
 	case o.draws(routed):
 		return o.route()
+	case !o.copied && o.sendsMidway() && o.strikes(copiedMidway, "the ledger"):
+		o.copiedMidway = true
+		return o.copyLedger()
 	case !o.copied && o.draws(restored):
 		return o.copyLedger()
-	case o.copied && o.strikes(restored, "the ledger"):
+	case o.copied && (o.strikes(restored, "the ledger") || o.copiedMidway && o.sentSinceCopy() && o.rng.IntN(3) == 0):
 		return o.restore()
 	}
 	return nil
+}
+
+// sendsMidway says whether somebody has committed an intent and not yet noted its body.
+func (o operation) sendsMidway() bool {
+	return slices.ContainsFunc(o.processes, func(p *process) bool {
+		return p.alive && (p.at == crashpoint.SubmitIntent || p.at == crashpoint.SubmitUploaded)
+	})
 }
 
 func (o operation) approve(id string) error { return o.approveVersion(id, 1) }

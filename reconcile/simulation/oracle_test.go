@@ -230,7 +230,7 @@ func (o *oracle) cut(fileID string) {
 // handedOver judges a file of texts that the processor gets.
 func (o *oracle) handedOver(name string) {
 	part := strings.Split(strings.TrimSuffix(name, ".jsonl"), "_")
-	if len(part) != 4 || part[2] == "probe" || o.wentBack {
+	if len(part) != 4 || part[2] == "probe" {
 		return
 	}
 	if o.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1", part[3]) == 0 {
@@ -266,8 +266,8 @@ func (o *oracle) judgeSubmission(j *jobBook) {
 	var outcome stdsql.NullString
 	err := o.w.books.QueryRow("SELECT outcome FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome)
 	switch {
-	case err != nil && o.wentBack:
-		j.stale = true // it was asked for before the ledger was put back
+	case err != nil && o.wentBack && len(j.works) == 0:
+		j.stale = true // it was asked for before the ledger was put back, and its file was deleted
 	case err != nil:
 		o.breach("job %s is made under submission %s, and no intent of it is committed: %v", j.id, j.submission, err)
 	case outcome.String == "accepted":

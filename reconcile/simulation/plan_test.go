@@ -85,8 +85,9 @@ const (
 	heldSource   fault = "held_source"   // reports come before their policy is approved
 	braked       fault = "paused"
 	revoked      fault = "revoked"
-	routed       fault = "routed"   // a report is given to a person
-	restored     fault = "restored" // the ledger is replaced by an older copy
+	routed       fault = "routed"        // a report is given to a person
+	restored     fault = "restored"      // the ledger is replaced by an older copy
+	copiedMidway fault = "copied_midway" // that is from behind an intent, and is put back when its job is made
 )
 
 // rates are how often a fault strikes where it can.
@@ -100,7 +101,7 @@ var rates = map[fault]float64{
 	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003, lateSender: 0.08,
 	clockSkew: 1, clockAhead: 0.001, clockBack: 0.001,
 	delivery2: 0.15, edited: 0.15, lateRevision: 0.3, contradicted: 0.03, heldSource: 1,
-	braked: 0.002, revoked: 0.0003, routed: 0.002, restored: 0.0012,
+	braked: 0.002, revoked: 0.0003, routed: 0.002, restored: 0.0012, copiedMidway: 0.15,
 }
 
 // faults lists every kind, in the order of their names.
@@ -129,8 +130,10 @@ func newPlan(seed uint64) plan {
 	for _, f := range faults() {
 		p.Faults[f] = rng.Float64() < 0.7
 	}
-	if p.Settles != batch.SettleByListing && !p.calls() {
-		p.Faults[restored] = false // a ledger is recovered from the lists of accounts that tell whose jobs they hold
+	if p.Settles != batch.SettleByListing {
+		// A ledger is recovered from the lists of accounts that tell whose jobs they
+		// hold, or without one from an account that holds none.
+		p.Faults[restored], p.Faults[copiedMidway] = p.Faults[restored] && p.calls(), false
 	}
 	return p
 }

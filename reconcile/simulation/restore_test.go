@@ -15,9 +15,15 @@ func (o operation) copyLedger() error {
 	return o.exec("VACUUM INTO '" + o.copyPath() + "'")
 }
 
+// sentSinceCopy says whether the processor got a job since the backup.
+func (o operation) sentSinceCopy() bool {
+	return slices.ContainsFunc(o.oracle.jobs, func(j *jobBook) bool { return j.made.After(o.oracle.copied) && !j.stale })
+}
+
 // restore puts the backup in the place of the ledger. Whoever has sent something
 // since must be noticed.
 func (o operation) restore() error {
+	o.note(o.operator, "puts the copy in the place of the ledger")
 	for _, p := range o.processes {
 		o.kill(p)
 	}
@@ -31,7 +37,7 @@ func (o operation) restore() error {
 	if err != nil {
 		return err
 	}
-	o.world.copied = false
+	o.world.copied, o.world.copiedMidway = false, false
 	o.oracle.wentBackTo()
 	err = o.operator.r.VerifyWitness(o.ctx, o.operator.clock())
 	// A copy that has the body of a submission looks for its job, whenever that was made.

@@ -64,6 +64,8 @@ type world struct {
 	copied     bool // there is an older copy of the ledger
 	steps      int
 
+	copiedMidway bool // that copy is from behind an intent whose body was not noted
+
 	struck  map[fault]int64
 	points  map[string]int64
 	history []string

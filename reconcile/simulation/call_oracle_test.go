@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ type callBooks struct {
 	lost     map[lostClaim]bool         // those that somebody else ended: their calls may come late
 	begun    []time.Time                // when calls were claimed, since the clocks last jumped
 	jump     time.Duration              // of the clocks, at the last look
+	refused  map[callID]refusal         // what processes have heard about being called too fast, and not yet recorded
 	held     time.Time                  // the processor wants no call before, and the ledger knows it
 	attempts map[string]int             // by sealed policy pattern: calls that were, or may have been, made
 }
@@ -37,36 +39,30 @@ type lostClaim struct {
 
 // refusal is what a processor said about being called too fast.
 type refusal struct {
-	told   time.Time // it named this instant
-	silent time.Time // it named none, and this is the shortest wait
+	until time.Time // the shortest wait where it named no instant
+	told  bool      // it named one
 }
 
-func (r *refusal) note(now time.Time, wait time.Duration) {
+func refusalOf(now time.Time, wait time.Duration) refusal {
 	s := reconcile.DefaultSettings()
-	at := &r.told
-	if wait == 0 {
-		wait, at = s.CallRetry, &r.silent
-	}
-	if until := now.Add(min(wait, s.RetryCap)); until.After(*at) {
-		*at = until
-	}
+	return refusal{now.Add(min(cmp.Or(wait, s.CallRetry), s.RetryCap)), wait > 0}
 }
 
-// until is the instant that the ledger must know.
-func (r refusal) until() time.Time {
-	if r.told.IsZero() {
-		return r.silent
+// and is what several of them come to: an instant that was named counts.
+func (r refusal) and(other refusal) refusal {
+	if r.told != other.told && other.told || r.told == other.told && other.until.After(r.until) {
+		return other
 	}
-	return r.told
+	return r
 }
 
 func newCallBooks() callBooks {
-	return callBooks{returned: map[string]map[fault]bool{}, jobs: map[string]map[string]bool{}, claims: map[callID]claim{}, lost: map[lostClaim]bool{}, attempts: map[string]int{}}
+	return callBooks{refused: map[callID]refusal{}, returned: map[string]map[fault]bool{}, jobs: map[string]map[string]bool{}, claims: map[callID]claim{}, lost: map[lostClaim]bool{}, attempts: map[string]int{}}
 }
 
 // forget forgets what an older copy of the ledger need not know.
 func (b *callBooks) forget() {
-	b.claims, b.attempts, b.begun, b.held = map[callID]claim{}, map[string]int{}, nil, time.Time{}
+	b.claims, b.refused, b.attempts, b.begun, b.held = map[callID]claim{}, map[callID]refusal{}, map[string]int{}, nil, time.Time{}
 }
 
 func (b *callBooks) returns(work string, kind fault) {
@@ -77,7 +73,7 @@ func (b *callBooks) returns(work string, kind fault) {
 }
 
 // called judges a call that reaches the processor.
-func (o *oracle) called(p *process, customID, text string) {
+func (o *oracle) called(p *process, customID, text string) (id callID) {
 	work, submission := workOf(customID), customID[len(workOf(customID))+1:]
 	if o.calls.jobs[work] == nil {
 		o.calls.jobs[work] = map[string]bool{}
@@ -89,7 +85,7 @@ func (o *oracle) called(p *process, customID, text string) {
 	}
 	if segment == 0 {
 		o.breach("a text is called that is no part of the one of work %s", work)
-		return
+		return id
 	}
 	if o.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1 AND outcome = 'accepted'", submission) == 0 {
 		o.breach("work %s is called under submission %s, which is not committed", work, submission)
@@ -98,7 +94,7 @@ func (o *oracle) called(p *process, customID, text string) {
 	if err := o.w.books.QueryRow("SELECT job_id FROM submissions WHERE submission_id = $1", submission).Scan(&job); err != nil {
 		o.breach("submission %s: %v", submission, err)
 	}
-	id := callID{job, work, int64(segment)}
+	id = callID{job, work, int64(segment)}
 	now, claimed := o.calls.claims[id]
 	switch {
 	case claimed && now.by == p:
@@ -106,6 +102,7 @@ func (o *oracle) called(p *process, customID, text string) {
 	default:
 		o.breach("segment %d of work %s is called in job %s by %s, which has no claim", segment, work, job, p.name)
 	}
+	return id
 }
 
 // callsClaimed judges the claims that a process has just committed.
@@ -114,9 +111,9 @@ func (o *oracle) callsClaimed(p *process) {
 	if b.jump != w.jump {
 		b.jump, b.begun, b.held = w.jump, nil, time.Time{}
 	}
-	p.refused = refusal{} // nobody heard it, if it was not recorded by now
-	now, s := p.clock().UnixMicro(), reconcile.DefaultSettings()
-	horizon := p.clock().Add(s.RetryCap).UnixMicro()
+	// The claim was decided by what the clock said then.
+	now, s := p.parked.UnixMicro(), reconcile.DefaultSettings()
+	horizon := p.parked.Add(s.RetryCap).UnixMicro()
 	fresh, out := 0, int64(0)
 	for id, c := range o.claims(p) {
 		if c.until > now && c.until <= horizon {
@@ -136,6 +133,7 @@ func (o *oracle) callsClaimed(p *process) {
 			b.lost[lostClaim{id, had.by}] = true
 		}
 		delete(b.lost, lostClaim{id, p})
+		delete(b.refused, id)
 		b.claims[id] = c
 		fresh++
 	}
@@ -177,19 +175,21 @@ func (o *oracle) judgeRate(fresh int) {
 // now about being called too fast.
 func (o *oracle) callsRecorded(p *process) {
 	b := &o.calls
-	left := o.claims(p)
+	left, refused := o.claims(p), refusal{}
 	for id, c := range b.claims {
 		if now, ok := left[id]; !ok || now.until != c.until {
 			delete(b.claims, id)
 			if c.by != p {
 				b.lost[lostClaim{id, c.by}] = true
+			} else if r, ok := b.refused[id]; ok {
+				refused = refused.and(r)
 			}
+			delete(b.refused, id)
 		}
 	}
-	if until := p.refused.until(); until.After(b.held) && b.jump == o.w.jump {
-		b.held = until
+	if refused.until.After(b.held) && b.jump == o.w.jump {
+		b.held = refused.until
 	}
-	p.refused = refusal{}
 	for pattern := range b.attempts { // a call that was not made is taken back
 		b.attempts[pattern] = min(b.attempts[pattern], o.attempts(pattern))
 	}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ func (c *caller) Call(ctx context.Context, q *batch.Classifier, customID string,
 	if way == lost {
 		return batch.Result{}, failed
 	}
-	w.oracle.called(c.p, customID, segment.Reveal())
+	id := w.oracle.called(c.p, customID, segment.Reveal())
 	res, err := c.Caller.Call(context.WithoutCancel(ctx), q, customID, segment)
 	switch {
 	case failed != nil:
@@ -65,6 +66,9 @@ func (c *caller) Call(ctx context.Context, q *batch.Classifier, customID string,
 	case !c.p.direct && w.strikes(callUnheard, customID):
 		return batch.Result{}, unknownOutcome("call", errCut)
 	case err != nil:
+		if e := (*batch.Error)(nil); errors.As(err, &e) && e.Kind == batch.RateLimited {
+			w.oracle.calls.refused[id] = refusalOf(w.now, e.RetryAfter)
+		}
 		return batch.Result{}, err
 	}
 	if lost := c.p.answered("call"); lost != nil {
@@ -77,9 +81,6 @@ func (c *caller) Call(ctx context.Context, q *batch.Classifier, customID string,
 func (c *caller) answer(call fake.Call) (batch.Result, error) {
 	w, work := c.p.w, workOf(call.CustomID)
 	no := func(kind batch.Kind, status int, wait time.Duration) (batch.Result, error) {
-		if kind == batch.RateLimited {
-			c.p.refused.note(w.now, wait)
-		}
 		return batch.Result{}, &batch.Error{Op: "call", Kind: kind, HTTPStatus: status, RetryAfter: wait}
 	}
 	fails := func(f fault, o batch.Outcome, code string) (batch.Result, error) {

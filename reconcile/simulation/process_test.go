@@ -35,12 +35,12 @@ type process struct {
 	resume  chan struct{}
 	wake    time.Time // it is not run before
 	at      string    // where it is parked
+	parked  time.Time // and since when, by its own clock
 	began   time.Time
 	skew    time.Duration
 	store   *sql.Store
 	r       *reconcile.Reconciler
 	witness *witness.File
-	refused refusal   // what the processor said about its calls and is not committed yet
 	calling string    // the submission whose create is on its way
 	listed  time.Time // when it was last told what jobs there are
 }
@@ -48,7 +48,7 @@ type process struct {
 // start makes the process anew over the ledger, as its program does.
 func (p *process) start() {
 	w := p.w
-	p.dead, p.began, p.skew, p.calling, p.refused = false, w.now, 0, "", refusal{}
+	p.dead, p.began, p.skew, p.calling = false, w.now, 0, ""
 	if !p.direct && w.strikes(clockSkew, p.name) {
 		p.skew = time.Duration(w.rng.IntN(2)*3-1-w.rng.IntN(2)) * time.Second // -2, -1, 1 or 2 s
 	}
@@ -101,7 +101,7 @@ func (p *process) park(where string) error {
 		return errDead
 	}
 	p.w.note(p, where)
-	p.at = where
+	p.at, p.parked = where, p.clock()
 	p.w.parked <- p
 	<-p.resume
 	if p.dead {

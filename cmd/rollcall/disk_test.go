@@ -205,7 +205,7 @@ func (o *operator) inTime(pass reconcile.PassName) {
 		return map[reconcile.PassName]bool{
 			reconcile.PassCollect: w.Pending == 0, reconcile.PassSubmit: w.Ready == 0, reconcile.PassPoll: w.Submitted == 0,
 			reconcile.PassConsume: w.Ended == 0, reconcile.PassApply: w.Extracted == 0,
-			reconcile.PassResolve: true, reconcile.PassSweep: true, reconcile.PassCheck: true,
+			reconcile.PassCall: w.CallsDue == 0, reconcile.PassResolve: true, reconcile.PassSweep: true, reconcile.PassCheck: true,
 		}[pass]
 	})
 }

@@ -75,6 +75,7 @@ func newAccountStory(t *testing.T, database string, run accountCut) (*accountSto
 	s.direct = s.client(relay.To(), sqltest.FaultSlow)
 	p := sqltest.Policy("cut", 1)
 	p.Boundary.Processor, p.Boundary.Host = "openai", relay.HostPort()
+	p.Classifier.AnswersAs = []string{"sandbox-stand-in"}
 	s.policy = s.Approve(t, p)
 	s.r.PolicyFor = func(string, string) (string, bool) { return p.ID, true }
 	s.r.Accounts, s.r.Settings.JobItems = []batch.Provider{client}, 2

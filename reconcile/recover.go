@@ -2,10 +2,8 @@ package reconcile
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -31,9 +29,9 @@ type Adoption struct {
 	// older job, which they leave. One that has ended, or that the provider shows,
 	// keeps them: it has answers, or will have.
 	FromOlder bool
-	// Listed are the jobs that the provider shows, by its ids and those of their
-	// submissions.
-	Listed map[string]bool
+	// Listed is when the jobs that the provider shows were made, by its ids and
+	// those of their submissions; zero where it does not tell.
+	Listed map[string]time.Time
 }
 
 // Adopted is what became of an adoption.
@@ -90,7 +88,8 @@ type Recovery struct {
 	LedgerID   string         `json:"ledger_id"`
 	Generation int64          `json:"generation"` // after it
 	Jobs       []RecoveredJob `json:"jobs"`       // those that the ledger did not know, or not as the jobs of their submissions
-	Complete   bool           `json:"complete"`   // nothing is left that must be recovered
+	Doubts     []string       `json:"doubts"`     // why more may have been sent than was found, for now: run it again
+	Complete   bool           `json:"complete"`   // nothing is left that must be recovered, and nothing is in doubt
 }
 
 // Recover makes a ledger that was put back whole again, from what its accounts
@@ -111,7 +110,7 @@ func (r *Reconciler) recoverAll(ctx context.Context, now time.Time, o RecoverOpt
 	if err != nil {
 		return Recovery{}, err
 	}
-	out := Recovery{LedgerID: id.LedgerID, Generation: id.Generation, Jobs: []RecoveredJob{}, Complete: true}
+	out := Recovery{LedgerID: id.LedgerID, Generation: id.Generation, Jobs: []RecoveredJob{}, Doubts: []string{}, Complete: true}
 	if err := r.pauseForRecovery(ctx, now); err != nil {
 		return out, err
 	}
@@ -125,14 +124,14 @@ func (r *Reconciler) recoverAll(ctx context.Context, now time.Time, o RecoverOpt
 		if !ok || account.Capabilities().Settlement != batch.SettleByListing {
 			continue
 		}
-		v := &recovering{r: r, now: now, id: id, inv: inv, options: o}
+		v := &recovering{r: r, now: now, id: id, account: account, inv: inv, options: o}
 		jobs, err := v.run(ctx)
-		out.Jobs = append(out.Jobs, jobs...)
+		out.Jobs, out.Doubts = append(out.Jobs, jobs...), append(out.Doubts, v.doubts...)
 		if err != nil {
 			return out, fmt.Errorf("recover from account %s: %w", account.Account().Name, err)
 		}
 	}
-	out.Complete = !slices.ContainsFunc(out.Jobs, func(j RecoveredJob) bool {
+	out.Complete = len(out.Doubts) == 0 && !slices.ContainsFunc(out.Jobs, func(j RecoveredJob) bool {
 		return j.Became == RecoveredIncomplete || j.Became == RecoveredWaiting || j.Became == RecoveredUnreadable
 	})
 	if !out.Complete {
@@ -150,83 +149,9 @@ func (r *Reconciler) pauseForRecovery(ctx context.Context, now time.Time) error 
 	return r.rewound(ctx, now, "rollcall recover reads what the accounts hold")
 }
 
-// recovering is one account's turn.
-type recovering struct {
-	r       *Reconciler
-	now     time.Time
-	id      LedgerIdentity
-	inv     batch.Inventory
-	options RecoverOptions
-	listed  map[string]bool // what the account shows, by its ids and those of submissions
-}
-
-// deleteLoose deletes request files that no job uses and that the ledger does not
-// stand for: a submission that it does not know, or has no body of, looks as if
-// nothing had been sent. A request for its job that is still on its way finds no
-// file then. A job that was made since the list was read loses its file, and is
-// read from its results.
-func (v *recovering) deleteLoose(ctx context.Context, s *sweeping, since time.Time) error {
-	list, err := v.r.listJobs(ctx, v.inv, since)
-	if err != nil {
-		return err
-	}
-	used := map[string]bool{}
-	for _, j := range list.jobs {
-		used[j.FileID] = true
-	}
-	return s.eachFile(ctx, func(ctx context.Context, f batch.ListedFile, ref ObjectRef, st Standing) error {
-		known := st.SubmissionID != "" && (st.Outcome != "" || st.InputFileID != "")
-		if job, _, _ := v.id.fileOf(f.Name); known || used[f.ID] || job == probeJob || !f.Created.IsZero() && f.Created.Before(since) {
-			return nil
-		}
-		return s.deleteFile(ctx, ref, st, "a recovery found no job that uses it")
-	})
-}
-
-func (v *recovering) run(ctx context.Context) ([]RecoveredJob, error) {
-	since := v.now.Add(-v.r.Settings.SweepWindow)
-	s := &sweeping{r: v.r, now: v.now, id: v.id, inv: v.inv, account: v.inv.Account()}
-	if err := v.deleteLoose(ctx, s, since); err != nil {
-		return nil, err
-	}
-	list, err := v.r.listJobs(ctx, v.inv, since)
-	if err != nil {
-		return nil, err
-	}
-	v.listed = map[string]bool{}
-	for _, j := range list.jobs {
-		v.listed[j.ID] = true
-		if s := j.Metadata[metaSubmission]; s != "" {
-			v.listed[s] = true
-		}
-	}
-	// Newest first: a work that was sent again failed before, and belongs to the
-	// last job that has it. A list promises no order.
-	slices.SortStableFunc(list.jobs, func(a, b batch.ListedJob) int { return b.Created.Compare(a.Created) })
-	jobs, refs := s.ourJobs(list.jobs)
-	var out []RecoveredJob
-	err = s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error {
-		verdict, _ := judgeJob(st)
-		var done RecoveredJob
-		var err error
-		switch {
-		case verdict == sweepUnknown:
-			done, err = v.job(ctx, jobs[i])
-		case verdict == sweepKeep && !st.Known && st.SubmissionID == jobs[i].Metadata[metaSubmission] && (st.InputFileID == "" || st.InputFileID == jobs[i].FileID):
-			done, err = v.found(ctx, jobs[i], st)
-		default:
-			return nil
-		}
-		out = append(out, done)
-		v.r.progress(PassSweep, int64(i+1), int64(len(refs)))
-		return err
-	})
-	return out, err
-}
-
 // job adopts one job.
 func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, error) {
-	account := v.inv.Account()
+	account := v.account.Account()
 	out := RecoveredJob{Account: account.Name, ProviderJobID: j.ID, SubmissionID: j.Metadata[metaSubmission], Status: j.Status, Became: RecoveredUnreadable}
 	if out.SubmissionID == "" || j.Metadata[metaJob] == "" || j.Metadata[metaManifest] == "" {
 		return out, nil
@@ -276,21 +201,6 @@ func (v *recovering) job(ctx context.Context, j batch.ListedJob) (RecoveredJob, 
 	return out, nil
 }
 
-// found records the job of a submission that has no outcome. In a copy from before
-// its upload such a submission looks as if nothing had been sent, which no later
-// pass would doubt.
-func (v *recovering) found(ctx context.Context, j batch.ListedJob, st Standing) (RecoveredJob, error) {
-	out := RecoveredJob{Account: v.inv.Account().Name, ProviderJobID: j.ID, JobID: j.Metadata[metaJob], SubmissionID: st.SubmissionID, Status: j.Status, Became: RecoveredFound}
-	err := v.r.Store.RecordAccepted(ctx, v.now, Acceptance{
-		SubmissionID: st.SubmissionID, ProviderJobID: j.ID, Status: j.Status, Expires: j.Expires, NextPoll: v.now, Evidence: "job " + j.ID + ", found by a recovery", FileID: j.FileID,
-	})
-	if errors.Is(err, ErrMoved) {
-		out.Became = RecoveredIncomplete // it is another job's meanwhile: the next run sees what this one is
-		return out, nil
-	}
-	return out, err
-}
-
 // surplus leaves a job to sweep, which cancels and deletes it.
 func (v *recovering) surplus(ctx context.Context, j *RecoveredJob, account, why string) error {
 	e := EventSurplusJob.event("submission:"+j.SubmissionID, fmt.Sprintf("job %s at account %s: %s", j.ProviderJobID, j.Account, why))
@@ -300,88 +210,4 @@ func (v *recovering) surplus(ctx context.Context, j *RecoveredJob, account, why 
 		j.Became = RecoveredSurplus
 	}
 	return err
-}
-
-// works reads which works a job was made of: from its request body, or, where
-// that is gone or was never a file, from the results of a job that has ended.
-// Nothing else is kept.
-func (v *recovering) works(ctx context.Context, j batch.ListedJob, submissionID string) ([]string, error) {
-	var works []string
-	err := error(&batch.Error{Op: "download", Kind: batch.NotFound}) // of a body that came with its create
-	if j.FileID != "" {
-		works, err = v.worksIn(ctx, j.FileID, submissionID, v.inv.RequestID)
-	}
-	if batch.KindOf(err) != batch.NotFound || j.Phase != batch.PhaseEnded {
-		return works, err
-	}
-	return v.worksOfResults(ctx, j, submissionID)
-}
-
-// worksOfResults reads them from the results, each once. A line that names no work
-// is no request that somebody knows of: it may be damaged, or have strayed in. But
-// works whose lines are cut off would be sent again, although they are answered.
-func (v *recovering) worksOfResults(ctx context.Context, j batch.ListedJob, submissionID string) ([]string, error) {
-	var works []string
-	var damaged int64
-	for _, f := range j.Files {
-		more, err := v.worksIn(ctx, f.ID, submissionID, func(line []byte) (string, bool) {
-			id := v.inv.DecodeResult(line).CustomID
-			if id == "" {
-				damaged++
-			}
-			return id, id != ""
-		})
-		if err != nil {
-			return nil, err
-		}
-		works = append(works, more...)
-	}
-	slices.Sort(works)
-	works = slices.DeleteFunc(slices.Compact(works), func(work string) bool { return work == "" })
-	if told := j.Counts.Completed + j.Counts.Failed; int64(len(works))+damaged < told && !v.options.WithoutUnreadable {
-		return nil, &batch.Error{Op: "download", Kind: batch.Temporary, Code: "fewer_lines_than_counted"}
-	}
-	return works, nil
-}
-
-func (v *recovering) worksIn(ctx context.Context, fileID, submissionID string, idOf func(line []byte) (string, bool)) ([]string, error) {
-	body, _, err := v.inv.Download(ctx, fileID)
-	if err != nil {
-		return nil, err
-	}
-	works, err := v.readWorks(io.LimitReader(body, v.r.Settings.SetBytes), submissionID, idOf)
-	if err := errors.Join(err, body.Close()); err != nil {
-		return nil, &batch.Error{Op: "download", Kind: batch.Temporary}
-	}
-	return works, nil
-}
-
-// maxRequestLines is more than any processor takes in one job.
-const maxRequestLines = 1_000_000
-
-func (v *recovering) readWorks(body io.Reader, submissionID string, idOf func(line []byte) (string, bool)) ([]string, error) {
-	var works []string
-	lines := newLineReader(body, v.r.Settings.LineBytes, sha256.New)
-	for {
-		line, err := lines.next()
-		if errors.Is(err, io.EOF) {
-			return works, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(works) == maxRequestLines {
-			return nil, errors.New("more lines than a job may have")
-		}
-		work := ""
-		id, ok := idOf(line.body)
-		if line.cut && !ok && !v.options.WithoutUnreadable {
-			return nil, errTorn // the rest of it may be there at the next look
-		}
-		if ok && !line.long {
-			// Only what may have been sent: a database takes no other string for an id.
-			work, _ = workOf(id, submissionID)
-		}
-		works = append(works, work)
-	}
 }

@@ -190,6 +190,12 @@ func TestF47_RequestOnItsWayMakesNoJobBehindARecovery(t *testing.T) {
 
 				n := b.restored(t, address)
 				n.witnessed(path)
+				if backup == "intent" {
+					if out := n.recover(reconcile.RecoverOptions{}); out.Complete || len(out.Doubts) != 1 || !strings.Contains(out.Doubts[0], "may be sent until") {
+						t.Fatalf("recovery before the send deadline %+v", out)
+					}
+					n.Clock.Advance(n.r.Settings.SendWithin + n.r.Settings.UnsentMargin + time.Second)
+				}
 				if out := n.recover(reconcile.RecoverOptions{}); !out.Complete || len(out.Jobs) != 0 {
 					t.Fatalf("recovery %+v", out)
 				}
@@ -258,8 +264,8 @@ func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 		b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
 			return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
 		})
-		if _, err := b.untilIdle(nil); err != nil || len(b.fake.Jobs()) != 2 {
-			t.Fatalf("%d jobs, %v", len(b.fake.Jobs()), err)
+		if _, err := b.untilIdle(nil); err != nil || b.jobsWithItems() != 2 {
+			t.Fatalf("%d jobs, %v", b.jobsWithItems(), err)
 		}
 		b.fake.ForgetJob(b.fake.Jobs()[0].ID)
 		n := b.restored(t, address)
@@ -276,8 +282,8 @@ func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.want("record", "SELECT kind FROM review_records WHERE authoritative = 1", "classified")
-		if len(b.fake.Jobs()) != 2 {
-			t.Errorf("%d jobs: what has an answer was sent again", len(b.fake.Jobs()))
+		if b.jobsWithItems() != 2 {
+			t.Errorf("%d jobs: what has an answer was sent again", b.jobsWithItems())
 		}
 	})
 }
@@ -491,8 +497,8 @@ func TestF47_SecondTryIsNotSentAThirdTime(t *testing.T) {
 				b.fake.EndAs(b.fake.Jobs()[0].ID, "completed", func(it fake.Item) []fake.Line {
 					return []fake.Line{fake.Failed(it.CustomID, batch.ItemFailed, "server_error")}
 				})
-				if _, err := b.untilIdle(nil); err != nil || len(b.fake.Jobs()) != 2 {
-					t.Fatalf("%d jobs, %v", len(b.fake.Jobs()), err)
+				if _, err := b.untilIdle(nil); err != nil || b.jobsWithItems() != 2 {
+					t.Fatalf("%d jobs, %v", b.jobsWithItems(), err)
 				}
 
 				n := b.restored(t, address)
@@ -518,8 +524,8 @@ func TestF47_SecondTryIsNotSentAThirdTime(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.want("record", "SELECT kind FROM review_records WHERE authoritative = 1", "classified")
-				if len(n.fake.Jobs()) != 2 {
-					t.Errorf("%d jobs: what has an answer was sent again", len(n.fake.Jobs()))
+				if n.jobsWithItems() != 2 {
+					t.Errorf("%d jobs: what has an answer was sent again", n.jobsWithItems())
 				}
 			})
 		})

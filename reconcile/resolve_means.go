@@ -99,6 +99,7 @@ func (r *Reconciler) mayRepeat(ctx context.Context, s Uncertain) error {
 // ended nothing tells whose it is; how many requests it has proves nothing.
 func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, err error) {
 	waiting, mixed := 0, ""
+	var odd *obstacle // of one that proves nothing; another one may be proven
 	for _, j := range v.candidates(s) {
 		if j.Phase == batch.PhaseRunning {
 			waiting++
@@ -106,17 +107,21 @@ func (v *resolution) byResults(ctx context.Context, s Uncertain) (settled bool, 
 		}
 		whose, err := v.r.whoseResults(ctx, v.account, j.Job, s.ID)
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return false, err
 		case err != nil:
-			return false, v.putOff(ctx, s, &obstacle{why: "the results of job " + j.ID + " could not be read: " + evidenceOf(err)})
+			odd = &obstacle{why: "the results of job " + j.ID + " could not be read: " + evidenceOf(err)}
 		case whose == resultsOurs:
 			return v.found(ctx, s, j, "proven by the ids of its results")
 		case whose == resultsNone:
-			return false, v.putOff(ctx, s, &obstacle{"job " + j.ID + " ended without a result that tells whose it is", true})
+			odd = &obstacle{"job " + j.ID + " ended without a result that tells whose it is", true}
 		case whose == resultsMixed:
-			mixed = j.ID // another one may be proven
+			mixed = j.ID
 		}
 	}
 	switch {
+	case odd != nil:
+		return false, v.putOff(ctx, s, odd)
 	case mixed != "":
 		return false, v.putOff(ctx, s, &obstacle{"job " + mixed + " has results of the submission among as many or more of something else", true})
 	case waiting > 0:

@@ -99,8 +99,13 @@ type CollectStore interface {
 type SubmitStore interface {
 	// CloseUnsent closes open submissions without an input file whose send
 	// deadline passed before an instant, at most limit of them, as provably
-	// absent; their jobs may be sent again now. It returns those jobs.
-	CloseUnsent(ctx context.Context, now, before time.Time, evidence string, limit int) (jobs []string, err error)
+	// absent; their jobs may be sent again now. It returns those jobs. Of an account
+	// by its fingerprint, or of all with "", which is ErrPaused while dispatch is
+	// paused for everything: a recovery may be under way.
+	CloseUnsent(ctx context.Context, now, before time.Time, account, evidence string, limit int) (jobs []string, err error)
+	// LastUnsent is the last send deadline of an account's open submissions without
+	// a body; zero when there is none.
+	LastUnsent(ctx context.Context, account string) (time.Time, error)
 	// ReadyJobs lists jobs that may be sent: ready, due, not paused, and without
 	// an open submission.
 	ReadyJobs(ctx context.Context, now time.Time, limit int) ([]Job, error)

@@ -22,11 +22,11 @@ import (
 // Whatever happens, a job has at most one submission without a known outcome,
 // and while it has one, nothing is sent for it.
 func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
-	if err := r.closeUnsent(ctx, now); err != nil {
+	// A ledger that was put back takes for unsent what was sent.
+	if err := r.VerifyWitness(ctx, now); err != nil {
 		return Tally{}, err
 	}
-	// Before anything is sent: a ledger that was put back takes for unsent what was sent.
-	if err := r.VerifyWitness(ctx, now); err != nil {
+	if err := r.closeUnsent(ctx, now, ""); err != nil && !errors.Is(err, ErrPaused) {
 		return Tally{}, err
 	}
 	jobs, err := r.Store.ReadyJobs(ctx, now, r.Settings.JobsPerRun)
@@ -58,14 +58,19 @@ func (r *Reconciler) Submit(ctx context.Context, now time.Time) (Tally, error) {
 // What makes closing safe is RecordUpload, which refuses a closed submission; the
 // margin keeps a sender whose clock is a little behind from losing a job that it
 // is about to send.
-func (r *Reconciler) closeUnsent(ctx context.Context, now time.Time) error {
-	jobs, err := r.Store.CloseUnsent(ctx, now, now.Add(-r.Settings.UnsentMargin), evidenceUnsent, r.Settings.JobsPerRun)
-	if err != nil {
-		return fmt.Errorf("close submissions without a body: %w", err)
-	}
-	// The jobs are ready. If the process dies here, the next run sends them.
-	for _, id := range jobs {
-		r.Log.Info().Str("pass", string(PassSubmit)).Str("job_id", id).Msg("a submission ended before its body was noted; its job may be sent again")
+//
+// In a recovery, of one account, it is what the fence makes safe.
+func (r *Reconciler) closeUnsent(ctx context.Context, now time.Time, account string) error {
+	for n := r.Settings.JobsPerRun; n == r.Settings.JobsPerRun; {
+		jobs, err := r.Store.CloseUnsent(ctx, now, now.Add(-r.Settings.UnsentMargin), account, evidenceUnsent, r.Settings.JobsPerRun)
+		if err != nil {
+			return fmt.Errorf("close submissions without a body: %w", err)
+		}
+		// The jobs are ready. If the process dies here, the next run sends them.
+		for _, id := range jobs {
+			r.Log.Info().Str("pass", string(PassSubmit)).Str("job_id", id).Msg("a submission ended before its body was noted; its job may be sent again")
+		}
+		n = len(jobs)
 	}
 	return nil
 }

@@ -79,14 +79,14 @@ func judgeJob(s Standing) (verdict, string) {
 // judgeFile decides about a listed request body of this ledger.
 func judgeFile(s Standing, fileID string) (verdict, string) {
 	switch {
+	case (s.Outcome == "" || s.Outcome == SubmissionAccepted) && s.InputFileID == fileID:
+		return sweepKeep, "" // in use, whatever was noted before that was known
 	case s.NotedSurplus:
 		return sweepSurplus, "noted before"
 	case s.SubmissionID == "":
 		return sweepUnknown, ""
 	case s.Outcome == "":
 		return sweepKeep, "" // it may be on its way
-	case s.Outcome == SubmissionAccepted && s.InputFileID == fileID:
-		return sweepKeep, ""
 	case s.Outcome == SubmissionAccepted:
 		return sweepSurplus, "its submission runs over another file"
 	default:

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"rollcall/reconcile"
@@ -30,9 +31,6 @@ var adoptCountSQL string
 
 //go:embed query/adopt_elsewhere.sql
 var adoptElsewhereSQL string
-
-//go:embed query/adopt_older_jobs.sql
-var adoptOlderJobsSQL string
 
 //go:embed query/adopt_take_over.sql
 var adoptTakeOverSQL string
@@ -90,11 +88,13 @@ func (s *Store) AdoptJob(ctx context.Context, now time.Time, a reconcile.Adoptio
 		if out.Freed, err = t.freeUnsent(ctx, now); err != nil {
 			return err
 		}
-		if err := t.GetContext(ctx, &out.Elsewhere, adoptElsewhereSQL, micros(a.Created)); err != nil {
+		older, err := t.olderJobs(ctx, a)
+		if err != nil {
 			return err
 		}
+		out.Elsewhere = worksOf(older)
 		if out.Elsewhere > 0 && a.FromOlder {
-			if out.Elsewhere, err = t.takeOver(ctx, now, a); err != nil {
+			if out.Elsewhere, err = t.takeOver(ctx, now, a, older); err != nil {
 				return err
 			}
 		}
@@ -163,20 +163,53 @@ func (t *tx) freeUnsent(ctx context.Context, now time.Time) ([]string, error) {
 	return jobs, nil
 }
 
+// otherJob is a job that has works of an adopted one without an outcome.
+type otherJob struct {
+	JobID         string `db:"job_id"`
+	State         string `db:"state"`
+	ProviderJobID string `db:"provider_job_id"`
+	SubmissionID  string `db:"submission_id"`
+	Works         int64  `db:"works"`
+}
+
+// listed is when the provider made the job, by its own clock; zero for one that it
+// does not show, or of which it does not tell.
+func (j otherJob) listed(a reconcile.Adoption) (made time.Time, ok bool) {
+	if made, ok = a.Listed[j.ProviderJobID]; !ok {
+		made, ok = a.Listed[j.SubmissionID]
+	}
+	return made, ok
+}
+
+// olderJobs are the others that have works of an adopted one, in the order in which
+// they are locked: the ledger does not know yet why these were sent again. What a
+// ledger knew before its recovery is older than what it did not know, so only the
+// provider's clock can tell that one is newer.
+func (t *tx) olderJobs(ctx context.Context, a reconcile.Adoption) ([]otherJob, error) {
+	var jobs []otherJob
+	if err := t.SelectContext(ctx, &jobs, t.store.dialect.locked(adoptElsewhereSQL, forUpdate+" OF j")); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(jobs, func(j otherJob) bool {
+		made, _ := j.listed(a)
+		return !a.Created.IsZero() && made.After(a.Created)
+	}), nil
+}
+
+func worksOf(jobs []otherJob) (n int64) {
+	for _, j := range jobs {
+		n += j.Works
+	}
+	return n
+}
+
 // takeOver has the works of an adopted job leave the older ones of which nothing
 // more will be learned: they were sent again, so the newer job is theirs. It returns
-// how many are left in jobs that have ended, or that the provider shows.
-func (t *tx) takeOver(ctx context.Context, now time.Time, a reconcile.Adoption) (left int64, err error) {
-	var older []struct {
-		JobID         string `db:"job_id"`
-		ProviderJobID string `db:"provider_job_id"`
-		SubmissionID  string `db:"submission_id"`
-	}
-	if err := t.SelectContext(ctx, &older, t.store.dialect.locked(adoptOlderJobsSQL, forUpdate+" OF j"), micros(a.Created)); err != nil {
-		return 0, err
-	}
+// how many are left in jobs that have ended, or that the provider shows: these have
+// answers, or will have.
+func (t *tx) takeOver(ctx context.Context, now time.Time, a reconcile.Adoption, older []otherJob) (left int64, err error) {
 	for _, j := range older {
-		if a.Listed[j.ProviderJobID] || a.Listed[j.SubmissionID] {
+		if _, shown := j.listed(a); shown || j.State == string(reconcile.JobEnded) {
 			continue
 		}
 		if _, err := t.ExecContext(ctx, adoptTakeOverSQL, micros(now), j.JobID); err != nil {
@@ -186,8 +219,10 @@ func (t *tx) takeOver(ctx context.Context, now time.Time, a reconcile.Adoption) 
 	if _, err := t.ExecContext(ctx, adoptFreeSQL); err != nil {
 		return 0, err
 	}
-	err = t.GetContext(ctx, &left, adoptElsewhereSQL, micros(a.Created))
-	return left, err
+	if older, err = t.olderJobs(ctx, a); err != nil {
+		return 0, err
+	}
+	return worksOf(older), nil
 }
 
 // insertAdopted makes the job, under its own id where the ledger has no other by

@@ -18,7 +18,7 @@ var (
 			reconcile.Acceptance{SubmissionID: "s1", ProviderJobID: "batch_1", Status: "validating", NextPoll: q.Clock.Now()})
 	}
 	closeUnsent = func(q *planner) error {
-		_, err := q.CloseUnsent(q.t.Context(), q.Clock.Now(), q.Clock.Now(), "nothing was asked for", 9)
+		_, err := q.CloseUnsent(q.t.Context(), q.Clock.Now(), q.Clock.Now(), "", "nothing was asked for", 9)
 		return err
 	}
 	findAbsent = func(q *planner) error {

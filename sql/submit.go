@@ -71,6 +71,9 @@ var submissionCloseSQL string
 //go:embed query/submission_list_unsent.sql
 var submissionListUnsentSQL string
 
+//go:embed query/submission_last_unsent.sql
+var submissionLastUnsentSQL string
+
 //go:embed query/submission_close_unsent.sql
 var submissionCloseUnsentSQL string
 
@@ -78,13 +81,19 @@ var submissionCloseUnsentSQL string
 var jobResendSQL string
 
 // CloseUnsent implements reconcile.SubmitStore.
-func (s *Store) CloseUnsent(ctx context.Context, now, before time.Time, evidence string, limit int) ([]string, error) {
+func (s *Store) CloseUnsent(ctx context.Context, now, before time.Time, account, evidence string, limit int) ([]string, error) {
 	var closed []string
 	err := s.write(ctx, "close unsent", func(ctx context.Context, t *tx) error {
 		closed = nil
+		if account == "" {
+			// A recovery may be under way, which alone knows what was sent.
+			if err := t.gate(ctx, reconcile.PauseDispatch); err != nil {
+				return err
+			}
+		}
 		var due []string
 		query := s.dialect.locked(submissionListUnsentSQL, forUpdate+" OF j")
-		if err := t.SelectContext(ctx, &due, query, micros(before), limit); err != nil || len(due) == 0 {
+		if err := t.SelectContext(ctx, &due, query, micros(before), limit, account); err != nil || len(due) == 0 {
 			return err
 		}
 		if err := s.dialect.temporary(ctx, t.Tx, "unsent_jobs", "job_id TEXT PRIMARY KEY"); err != nil {
@@ -108,6 +117,15 @@ func (s *Store) CloseUnsent(ctx context.Context, now, before time.Time, evidence
 		return nil, err
 	}
 	return closed, nil
+}
+
+// LastUnsent implements reconcile.SubmitStore.
+func (s *Store) LastUnsent(ctx context.Context, account string) (time.Time, error) {
+	var last *int64
+	if err := s.ro.GetContext(ctx, &last, submissionLastUnsentSQL, account); err != nil {
+		return time.Time{}, fmt.Errorf("read open submissions: %w", scrub(err))
+	}
+	return fromNull(last), nil
 }
 
 // ReadyJobs implements reconcile.SubmitStore.

@@ -334,7 +334,7 @@ func TestF15_CloseUnsent(t *testing.T) {
 		p.insert("submissions", row{"submission_id": "s-refused", "job_id": "refused", "send_deadline_us": startUS, "outcome": "rejected", "evidence": "e", "closed_us": startUS})
 		ctx, now, before := t.Context(), p.Clock.Now().Add(time.Minute), p.Clock.Now()
 		for _, want := range []string{"[a b]", "[c]", "[]"} {
-			got, err := p.CloseUnsent(ctx, now, before, "nothing was asked for", 2)
+			got, err := p.CloseUnsent(ctx, now, before, "", "nothing was asked for", 2)
 			slices.Sort(got)
 			if err != nil || fmt.Sprint(got) != want {
 				t.Errorf("closed %v, want %s: %v", got, want, err)

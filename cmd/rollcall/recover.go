@@ -81,7 +81,7 @@ func (a *app) recover(ctx context.Context, r *reconcile.Reconciler, o reconcile.
 		return err
 	}
 	if !out.Complete {
-		return &exitError{exitDecision, errors.New("jobs are left that must be recovered; dispatch and apply stay paused")}
+		return &exitError{exitDecision, errors.New("jobs are left that must be recovered, or may be; dispatch and apply stay paused")}
 	}
 	return nil
 }
@@ -132,6 +132,9 @@ func (a *app) printAfterRecovery(out reconcile.Recovery) {
 	const again = `rollcall recover --reason "…"`
 	if !out.Complete {
 		fmt.Fprintln(a.out, "\nthe ledger is not whole yet. Next, in this order:")
+		for _, doubt := range out.Doubts {
+			fmt.Fprintf(a.out, "  wait: %s\n", doubt)
+		}
 		if n := became[reconcile.RecoveredIncomplete]; n > 0 {
 			fmt.Fprintf(a.out, "  approve again what was approved since the copy was made, and deliver again what came in since: %s reports that the ledger does not know. rollcall policy list, rollcall intake FILE\n", plural(n, "job holds", "jobs hold"))
 		}

@@ -118,6 +118,14 @@ var mutants = []mutant{
 	// Without it`, `		return nil
 	}
 	// Without it`}},
+	{"unsent by the word of a copy", "reconcile/submit.go", []string{
+		`	// A ledger that was put back takes for unsent what was sent.
+`, `	for _, a := range r.Accounts {
+		if err := r.closeUnsent(ctx, now, a.Account().Fingerprint); err != nil {
+			return Tally{}, err
+		}
+	}
+`}},
 	{"a report that is due at once", "sql/query/overdue_find.sql", []string{
 		`w.due_us <= $1 AND`, `w.due_us - 172800000000 <= $1 AND`}},
 	{"a call without a committed claim", "sql/call.go", []string{

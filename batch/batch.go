@@ -37,7 +37,8 @@ type Provider interface {
 	// Create makes the job. It is called at most once for a submission, but for
 	// an account that settles by key: the adapter must not repeat it, and an
 	// error of kind UnknownOutcome means that the job may exist. Every other
-	// kind is proof that it does not.
+	// kind is proof that it does not. An error may come with the id of a job: the
+	// answer names one, and something is wrong with it.
 	Create(ctx context.Context, c Creation) (Job, error)
 
 	// Status looks the job up. It may be called at any time, any number of

@@ -15,6 +15,10 @@ func (v *resolution) byRepeat(ctx context.Context, s Uncertain) (settled bool, e
 	return v.absent(ctx, s, Absence{Evidence: "the processor keeps no job, so a repeat does no harm", Abandoned: true})
 }
 
+// RepeatWithin is how long after its intent a request is repeated under its key,
+// where the processor takes the key for the same request for a window.
+func RepeatWithin(window time.Duration) time.Duration { return window - keyMargin(window) }
+
 // keyMargin is how much of a key's window is left unused: a repeat that arrives
 // behind its end would make a second job.
 func keyMargin(window time.Duration) time.Duration { return min(4*time.Hour, window/4) }
@@ -23,7 +27,7 @@ func keyMargin(window time.Duration) time.Duration { return min(4*time.Hour, win
 // It is the one repeat of a create that there is.
 func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err error) {
 	window := v.account.Capabilities().Limits.KeyWindow
-	if end := s.IntentAt.Add(window - keyMargin(window)); !v.now.Before(end) {
+	if end := s.IntentAt.Add(RepeatWithin(window)); !v.now.Before(end) {
 		return false, v.putOff(ctx, s, &obstacle{"the time is over in which the same key is the same job", true})
 	}
 	if err := v.r.mayRepeat(ctx, s); err != nil {
@@ -47,6 +51,8 @@ func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err 
 		return false, v.putOff(ctx, s, &obstacle{"the body of the request could not be made again: " + evidenceOf(ours), true})
 	}
 	switch {
+	case err != nil && job.ID != "":
+		return false, v.putOff(ctx, s, &obstacle{"the repeat under the same key was answered with job " + batch.SafeName(job.ID) + ", of which something is wrong: " + evidenceOf(err), true})
 	case err == nil && job.ID != "":
 		return v.found(ctx, s, batch.ListedJob{Job: job}, "given again for the same key")
 	case err == nil || batch.KindOf(err) == batch.UnknownOutcome || batch.KindOf(err) == batch.Temporary || batch.KindOf(err) == batch.RateLimited:

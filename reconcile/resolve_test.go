@@ -488,6 +488,27 @@ func TestF18_KeyThatHasExpiredIsForAnOperator(t *testing.T) {
 	})
 }
 
+// anotherJob answers a repeat with a job of which something is wrong.
+type anotherJob struct{ *fake.Provider }
+
+func (anotherJob) Create(context.Context, batch.Creation) (batch.Job, error) {
+	return batch.Job{ID: "job-999"}, &batch.Error{Op: "create", Kind: batch.UnknownOutcome, Code: "second_job_for_key"}
+}
+
+// F18: a repeat that is answered with another job is for an operator, with its id.
+func TestF18_AnotherJobForTheSameKeyIsNamed(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.settleBy(batch.SettleByKey)
+		b.uncertain(1, true)
+		b.Clock.Advance(b.r.Settings.SendWithin)
+		b.r.Accounts = []batch.Provider{anotherJob{b.fake}}
+		b.wantTally("resolve", b.resolve(), reconcile.Tally{Seen: 1})
+		if got := b.obstacle(); !strings.Contains(got, "job-999") || !strings.Contains(got, "second_job_for_key") {
+			t.Errorf("the obstacle is %q", got)
+		}
+	})
+}
+
 // F18: what may not be sent any more is not repeated either.
 func TestF18_NoRepeatWhilePaused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {

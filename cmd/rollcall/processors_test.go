@@ -15,6 +15,7 @@ import (
 	"rollcall/batch/infrai"
 	"rollcall/batch/inhouse"
 	"rollcall/batch/openai"
+	"rollcall/reconcile"
 	"rollcall/reconcile/simulation"
 )
 
@@ -109,7 +110,7 @@ func (d declaration) row() string {
 	settled := map[batch.Settlement]string{
 		batch.SettleByListing:  "its list of jobs",
 		batch.SettleByResults:  "the results of ended jobs",
-		batch.SettleByKey:      fmt.Sprintf("the same request again, for %s", span(d.can.Limits.KeyWindow)),
+		batch.SettleByKey:      fmt.Sprintf("the same request again, for %s", span(reconcile.RepeatWithin(d.can.Limits.KeyWindow))),
 		batch.SettleByRepeat:   "asking again",
 		batch.SettleByOperator: "an operator",
 	}[d.can.Settlement]

@@ -155,7 +155,8 @@ what you have read out of them, together with the documents:
        rollcall provider check
 
 Each claim is held against its place; one that is not there is refused. No connection is
-made. When a document changes at the provider, the gate closes: fetch and read again.`,
+made. When a document changes at the provider, ` + "`rollcall doctor`" + ` says so: fetch and read
+again.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error { return a.pinInfrai(files, out) },
 	}

@@ -285,6 +285,7 @@ func TestJobsAndJobHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := reconcile.JobHistory{
+			ContentBytes: 10,
 			Submissions: []reconcile.SubmissionView{{SubmissionID: "sub-j-consumed", Attempt: 1, Lines: 1, IntentAt: sqltest.Start,
 				SendBy: sqltest.Start.Add(15 * time.Minute), Outcome: "accepted", Evidence: "id j-consumed", ClosedAt: &sqltest.Start}},
 			Sets:     []reconcile.SetView{{Channel: "output", State: "whole", FileID: "f", Lines: 6, Became: map[string]int64{"accepted": 1, "malformed": 1}}},

@@ -28,6 +28,11 @@ type AccountStore interface {
 	// RecordLook notes a look that settled nothing. ErrMoved when the submission
 	// is closed.
 	RecordLook(ctx context.Context, l Look) error
+	// CommitRepeat notes a look that is about to repeat a request under its key, as
+	// an intent is committed: a pause or a revocation that came before is seen, and
+	// one that comes later waits. ErrPaused, ErrNotApproved, ErrMoved,
+	// ErrUnknownCommit: do not send.
+	CommitRepeat(ctx context.Context, l Look, account string, policy PolicyKey) error
 	// RecordFence notes that the input file of an open submission was deleted, so
 	// that a create which is still on its way fails. ErrMoved.
 	RecordFence(ctx context.Context, now time.Time, submissionID string, next time.Time) error

@@ -58,7 +58,7 @@ func onFaultyBench(t *testing.T, test func(t *testing.T, b *bench, commits *comm
 	for _, database := range sqltest.Databases {
 		t.Run(database, func(t *testing.T) {
 			c := &commits{lose: map[string]loss{}}
-			l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Commit: c.commit})
+			l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Begin: c.beginning, Commit: c.commit})
 			test(t, newBench(t, l), c)
 		})
 	}
@@ -69,6 +69,14 @@ type commits struct {
 	mu      sync.Mutex
 	lose    map[string]loss
 	instead func(commit func() error) error // runs a COMMIT that is lost really
+	begin   func(name string)               // runs before each transaction when set; not for tests with processes side by side
+}
+
+func (c *commits) beginning(name string) error {
+	if c.begin != nil {
+		c.begin(name)
+	}
+	return nil
 }
 
 type loss int

@@ -168,9 +168,10 @@ var storyless = map[string]string{
 	"note surplus": looks, "mark gone": looks, "adopt job": looks, "raise generation": looks,
 	// TestCallsWithCommitsOfUnknownOutcome has these.
 	"claim calls": called, "record calls": called, "settle calls": called, "drop uncalled": called, "begin call results": called, "end calls": called,
-	"pull poll":   "it is made by a word of a provider, beside the passes; TestLostCommitOfAPull",
-	"keep lease":  "it runs by time, beside what a pass does; TestF45_LeaseThatCannotBeProlonged",
-	"write probe": "it changes nothing; TestF48_WriteProbe",
+	"commit repeat": "its processor takes a key; TestF18_RepeatOfUnknownCommitIsNotSent",
+	"pull poll":     "it is made by a word of a provider, beside the passes; TestLostCommitOfAPull",
+	"keep lease":    "it runs by time, beside what a pass does; TestF45_LeaseThatCannotBeProlonged",
+	"write probe":   "it changes nothing; TestF48_WriteProbe",
 }
 
 const called = "they belong to a processor that is called text by text"

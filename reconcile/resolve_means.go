@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,12 +27,10 @@ func keyMargin(window time.Duration) time.Duration { return min(4*time.Hour, win
 // byKey repeats the same request under the same key, which gives the same job.
 // It is the one repeat of a create that there is.
 func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err error) {
-	window := v.account.Capabilities().Limits.KeyWindow
-	if end := s.IntentAt.Add(RepeatWithin(window)); !v.now.Before(end) {
-		return false, v.putOff(ctx, s, &obstacle{"the time is over in which the same key is the same job", true})
-	}
-	if err := v.r.mayRepeat(ctx, s); err != nil {
-		return false, v.putOff(ctx, s, &obstacle{why: "it may not be repeated now: " + err.Error()})
+	end := s.IntentAt.Add(RepeatWithin(v.account.Capabilities().Limits.KeyWindow))
+	over := &obstacle{"the time is over in which the same key is the same job", true}
+	if !v.now.Before(end) {
+		return false, v.putOff(ctx, s, over)
 	}
 	again, err := v.sendingOf(ctx, s)
 	if err != nil {
@@ -40,8 +39,14 @@ func (v *resolution) byKey(ctx context.Context, s Uncertain) (settled bool, err 
 	// From here on what its sender says of its own create proves nothing any more,
 	// so the ledger takes no refusal of it. It must know before the repeat leaves.
 	look := Look{SubmissionID: s.ID, At: v.now, Next: v.now.Add(v.r.Settings.ResolveFirst)}
-	if err := v.r.Store.RecordLook(ctx, look); err != nil {
+	switch err := v.r.Store.CommitRepeat(ctx, look, again.policy.Boundary.Account, s.Policy); {
+	case errors.Is(err, ErrPaused), errors.Is(err, ErrNotApproved):
+		return false, v.putOff(ctx, s, &obstacle{why: "it may not be repeated now: " + err.Error()})
+	case err != nil:
 		return false, ignoreMoved(err)
+	}
+	if now, err := v.r.Now(ctx); err != nil || !now.Before(end) { // it stood still meanwhile
+		return false, errors.Join(err, v.putOff(ctx, s, over))
 	}
 	calling, cancel := context.WithTimeout(ctx, v.r.Settings.SendWithin)
 	defer cancel()
@@ -78,27 +83,6 @@ func (v *resolution) sendingOf(ctx context.Context, s Uncertain) (*sending, erro
 		r: v.r, job: Job{ID: s.JobID}, policy: &policy, account: v.account, ledger: id, sub: s.Submission,
 		size: s.BodyBytes, bodyMAC: s.BodyMAC, fileID: s.FileID,
 	}, nil
-}
-
-// mayRepeat says whether the text may still go where it went.
-func (r *Reconciler) mayRepeat(ctx context.Context, s Uncertain) error {
-	policy, err := r.Store.Policy(ctx, s.Policy)
-	if err != nil {
-		return err
-	}
-	if policy.State != PolicyApproved {
-		return ErrNotApproved
-	}
-	pauses, err := r.Store.Pauses(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range pauses {
-		if p.Stage == PauseDispatch && (p.Scope == ScopeAll || p.Scope == "account:"+policy.Boundary.Account || p.Scope == "policy:"+policy.ID) {
-			return ErrPaused
-		}
-	}
-	return nil
 }
 
 // byResults looks for a job whose results are the submission's. Before a job has

@@ -488,6 +488,43 @@ func TestF18_KeyThatHasExpiredIsForAnOperator(t *testing.T) {
 	})
 }
 
+// F18: a pause that returns while a repeat is about to be committed holds it back.
+func TestF18_PauseBeforeARepeatIsCommitted(t *testing.T) {
+	onFaultyBench(t, func(t *testing.T, b *bench, c *commits) {
+		b.settleBy(batch.SettleByKey)
+		b.uncertain(1, true)
+		b.Clock.Advance(b.r.Settings.SendWithin)
+		c.begin = func(name string) {
+			if name != "commit repeat" {
+				return
+			}
+			c.begin = nil
+			if _, err := b.Pause(t.Context(), b.Clock.Now(), reconcile.Pause{Scope: "account:" + b.accountName(), Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a test"}); err != nil {
+				t.Error(err)
+			}
+		}
+		b.wantTally("resolve", b.resolve(), reconcile.Tally{Seen: 1})
+		b.wantCreates(1)
+	})
+}
+
+// F18: a repeat whose commit may have failed is not sent; the next one is.
+func TestF18_RepeatOfUnknownCommitIsNotSent(t *testing.T) {
+	onFaultyBench(t, func(t *testing.T, b *bench, c *commits) {
+		b.settleBy(batch.SettleByKey)
+		b.uncertain(1, true)
+		b.Clock.Advance(b.r.Settings.SendWithin)
+		for _, at := range []loss{before, after} {
+			c.lose["commit repeat"] = at
+			b.wantTally("resolve", b.resolve(), reconcile.Tally{Seen: 1})
+			b.wantCreates(1)
+			b.Clock.Advance(time.Hour)
+		}
+		b.wantTally("resolve", b.resolve(), reconcile.Tally{Seen: 1, Moved: 1})
+		b.wantJobs("submitted")
+	})
+}
+
 // anotherJob answers a repeat with a job of which something is wrong.
 type anotherJob struct{ *fake.Provider }
 

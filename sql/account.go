@@ -144,6 +144,19 @@ func (s *Store) RecordLook(ctx context.Context, l reconcile.Look) error {
 	})
 }
 
+// CommitRepeat implements reconcile.AccountStore.
+func (s *Store) CommitRepeat(ctx context.Context, l reconcile.Look, account string, policy reconcile.PolicyKey) error {
+	return s.write(ctx, "commit repeat", func(ctx context.Context, t *tx) error {
+		if err := t.gate(ctx, reconcile.PauseDispatch, "account:"+account, "policy:"+policy.ID); err != nil {
+			return err
+		}
+		if _, err := t.approvedPolicy(ctx, policy); err != nil {
+			return err
+		}
+		return changedOne(t.ExecContext(ctx, submissionLookSQL, flag(l.Complete), micros(l.At), micros(l.Next), nullIfEmpty(l.Obstacle), l.SubmissionID))
+	})
+}
+
 // RecordFence implements reconcile.AccountStore.
 func (s *Store) RecordFence(ctx context.Context, now time.Time, submissionID string, next time.Time) error {
 	return s.write(ctx, "record fence", func(ctx context.Context, t *tx) error {

@@ -167,7 +167,9 @@ func (d *Dialect) complete() {
 		d.Limits.Bytes = 190_000_000
 	}
 	if d.Classes == nil {
-		d.Classes = []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth}
+		// Nothing in OpenAI's documents is about health, and batches and files are
+		// kept, whatever has been agreed for other calls.
+		d.Classes = []batch.DataClass{batch.DataSynthetic, batch.DataPersonal}
 	}
 	if d.Residency.Domain == "" {
 		d.Residency = openAIResidency

@@ -56,7 +56,7 @@ func TestCapabilitiesFollowTheDialect(t *testing.T) {
 		dialect Dialect
 		want    string
 	}{
-		"own":   {Dialect{}, "listing {50000 190000000 0 0s} 0s [synthetic personal health]"},
+		"own":   {Dialect{}, "listing {50000 190000000 0 0s} 0s [synthetic personal]"},
 		"azure": {Azure, "listing {50000 190000000 0 0s} 0s [synthetic]"},
 		"groq":  {Groq, "listing {50000 95000000 0 0s} 720h0m0s [synthetic]"},
 		"told little": {Dialect{Settlement: batch.SettleByResults, Limits: batch.Limits{Items: 7, ItemBytes: 9}, ResultsFor: time.Hour, Classes: []batch.DataClass{batch.DataPersonal}},

@@ -114,6 +114,10 @@ func (d *deployment) openaiConfig(acc configs.Account) openai.Config {
 // is written about it in its place.
 func dialectOf(acc configs.Account) openai.Dialect {
 	d := map[configs.Like]openai.Dialect{configs.LikeAzure: openai.Azure, configs.LikeGroq: openai.Groq}[acc.Like()]
+	if acc.Provider != "openai" && d.Classes == nil {
+		// OpenAI's documents say nothing about a service that is like it.
+		d.Classes = []batch.DataClass{batch.DataSynthetic}
+	}
 	if acc.OpenAI == nil {
 		return d
 	}

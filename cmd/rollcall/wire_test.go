@@ -234,6 +234,11 @@ func TestDialectsBeginWithTheirPreset(t *testing.T) {
 			t.Errorf("%s, with a change (-want +got):\n%s", provider, diff)
 		}
 	}
+	// OpenAI's documents are about OpenAI alone.
+	own := configs.Account{Provider: "my-service", OpenAI: &configs.OpenAI{Dialect: configs.Dialect{Like: configs.LikeOpenAI}}}
+	if got := dialectOf(own).Classes; !slices.Equal(got, []batch.DataClass{batch.DataSynthetic}) {
+		t.Errorf("a service that is like OpenAI gets texts that are %v", got)
+	}
 	if openai.Azure.KeyHeader != "api-key" || !openai.Azure.BarePaths {
 		t.Error("the preset itself was changed")
 	}

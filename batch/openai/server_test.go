@@ -213,6 +213,11 @@ func (s *server) Finish(jobID string, e batchtest.Ending) {
 		job["status"] = "failed"
 		faults := []any{map[string]any{"code": "invalid_json_line", "message": batchtest.Marker, "line": 1}}
 		job["errors"] = map[string]any{"data": faults}
+		if s.service.dialect.BarePaths { // Azure: ids of files, and nothing ran
+			faults[0] = map[string]any{"code": "token_limit_exceeded", "message": batchtest.Marker, "line": nil}
+			job["output_file_id"], job["error_file_id"] = "file-none-1", "file-none-2"
+			job["request_counts"] = map[string]any{"total": 0, "completed": 0, "failed": 0}
+		}
 		if s.service.dialect.Cursor {
 			job["errors"] = faults
 		}

@@ -278,6 +278,7 @@ var jobFaults = []struct {
 	check func(t *testing.T, r *rig, j map[string]any)
 }{
 	{fault: "token_limit_exceeded", at: time.Minute, want: map[string]any{"status": "failed"}, check: wantProblem("token_limit_exceeded")},
+	{fault: "failed_file_ids", at: 2 * time.Minute, want: map[string]any{"status": "completed", "error_file_id": nil}},
 	{fault: "validate_file_missing", at: time.Minute, want: map[string]any{"status": "failed"}, check: wantProblem("invalid_request")},
 	{fault: "all_failed:status=500", at: 2 * time.Minute, want: map[string]any{"status": "completed", "output_file_id": nil, "request_counts.failed": 10.0, "request_counts.completed": 0.0},
 		check: func(t *testing.T, r *rig, j map[string]any) {
@@ -407,6 +408,23 @@ func TestErrorsArray(t *testing.T) {
 	r.clock.add(time.Minute)
 	if all, ok := r.job(id)["errors"].([]any); !ok || len(all) != 1 || at(all[0], "code") != "token_limit_exceeded" {
 		t.Errorf("errors are %v", all)
+	}
+}
+
+// A job that failed has the ids of files in the one form, and none in the other.
+func TestFailedFileIDs(t *testing.T) {
+	for _, with := range []bool{true, false} {
+		r := newRig(t)
+		r.faults("token_limit_exceeded")
+		if with {
+			r.faults("token_limit_exceeded", "failed_file_ids")
+		}
+		id := r.create(r.upload(inputOf(1)))
+		r.clock.add(time.Minute)
+		j := r.job(id)
+		if (j["output_file_id"] != nil) != with || (j["error_file_id"] != nil) != with || j["status"] != "failed" || at(j, "request_counts", "total") != 0.0 {
+			t.Errorf("with ids %v: %v", with, j)
+		}
 	}
 }
 

@@ -130,6 +130,7 @@ var commonSpecs = []spec{
 
 	{name: "token_limit_exceeded", stage: ofJob, does: "validation fails: enqueued token limit"},
 	{name: "validate_file_missing", stage: ofJob, does: "validation fails: Cannot find file, although it is there"},
+	{name: "failed_file_ids", stage: ofJob, does: "a job that failed validation has the ids of both result files"},
 	{name: "all_failed", stage: ofJob, does: "completed, every line failed, no output file", params: []param{
 		{name: "status", kind: isCount, def: "400", does: "HTTP status of the lines"}}},
 	{name: "empty_error_id", stage: ofJob, does: `error_file_id is "" where it would be null`},

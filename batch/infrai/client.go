@@ -71,13 +71,15 @@ func (c *Client) Account() batch.Account {
 	}
 }
 
-// fingerprint stays when the key of a configured project is rotated.
+// fingerprint changes with the key, also within a project: whether the provider
+// knows an idempotency key again under another API key is documented nowhere, so
+// that a repeat under another one could be a second job.
 func (c *Client) fingerprint() string {
-	kind, id := "project", c.cfg.Project
-	if id == "" {
-		kind, id = "key", c.cfg.APIKey()
+	parts := []string{"infrai", c.base.Host, "key", c.cfg.APIKey()}
+	if c.cfg.Project != "" {
+		parts = append(parts, "project", c.cfg.Project)
 	}
-	return batch.Fingerprint(c.cfg.FingerprintKey, "infrai", c.base.Host, kind, id)
+	return batch.Fingerprint(c.cfg.FingerprintKey, parts...)
 }
 
 // Capabilities are what the pin declares. Nothing is promised about how long

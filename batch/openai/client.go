@@ -59,10 +59,11 @@ func (c *Client) Account() batch.Account {
 }
 
 // fingerprint stays when the key of a configured project is rotated. Without a
-// project the key is all that tells accounts apart.
+// project, or where the service knows none, the key is all that tells accounts
+// apart.
 func (c *Client) fingerprint() string {
 	kind, id := "project", c.cfg.Project
-	if id == "" {
+	if id == "" || c.cfg.Dialect.Projects == ProjectsByKey {
 		kind, id = "key", c.cfg.APIKey()
 	}
 	return batch.Fingerprint(c.cfg.FingerprintKey, c.cfg.Processor, c.base.Host, c.cfg.Organization, kind, id)
@@ -192,6 +193,9 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey())
 	}
 	req.Header.Set("User-Agent", userAgent)
+	if c.cfg.Dialect.Projects != ProjectsKnown {
+		return req
+	}
 	if c.cfg.Organization != "" {
 		req.Header.Set("OpenAI-Organization", c.cfg.Organization)
 	}

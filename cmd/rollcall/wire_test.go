@@ -145,8 +145,9 @@ func TestEveryAccountSettingReachesTheClient(t *testing.T) {
 			APIKey: theKey, FingerprintKey: d.fingerprintKey(), CAFile: "ca.pem", AllowLoopback: true, PermittedRanges: ranges,
 			CallTimeout: time.Second, TransferTimeout: time.Minute,
 		}
-		// The adapter takes no length of a line and no key window in a dialect.
-		everyFieldIsSet(t, want, "Now", "Record", "Dialect.Limits.ItemBytes", "Dialect.Limits.KeyWindow")
+		// The adapter takes no length of a line and no key window in a dialect, and
+		// what a service knows of projects goes with the one that it is like.
+		everyFieldIsSet(t, want, "Now", "Record", "Dialect.Limits.ItemBytes", "Dialect.Limits.KeyWindow", "Dialect.Projects")
 		sameConfig(t, d.openaiConfig(acc), want)
 	})
 	t.Run("anthropic", func(t *testing.T) {

@@ -19,10 +19,9 @@ const (
 	// classifier must not state one.
 	CodeTemperature = "temperature_not_supported"
 
-	codeInvalidID  = "invalid_id"
-	codeNoFiles    = "no_files"
-	codeNoBody     = "body_missing"
-	codeStillThere = "still_there"
+	codeInvalidID = "invalid_id"
+	codeNoFiles   = "no_files"
+	codeNoBody    = "body_missing"
 )
 
 var (

@@ -17,9 +17,9 @@ import (
 
 // Codes of this adapter, in the place of a provider's code.
 const (
-	// CodeOtherModel: another model answered than was asked for. A server that
-	// has one model only may say so whatever it is asked: write its name into
-	// the classifier, as answers_as.
+	// CodeOtherModel: another model answered than was asked for, or the answer
+	// names none. A server that has one model only may say so whatever it is
+	// asked: write its name into the classifier, as answers_as.
 	CodeOtherModel = "other_model"
 	// CodeContextCut: the server read fewer tokens than the request must have,
 	// so that the answer is not about the whole text.
@@ -53,12 +53,15 @@ func (c *Client) Account() batch.Account {
 	}
 }
 
-// Capabilities: nothing is kept, and no third party sees a text.
+// Capabilities: on this machine and in the permitted ranges, which are private
+// ones and the only ones that are called then, nothing is kept and no third party
+// sees a text. Of a host with a public address nobody can know that.
 func (c *Client) Capabilities() batch.Capabilities {
-	return batch.Capabilities{
-		Settlement: batch.SettleByRepeat,
-		Classes:    []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth, batch.DataUnstored},
+	classes := []batch.DataClass{batch.DataSynthetic, batch.DataPersonal}
+	if c.cfg.AllowLoopback || len(c.cfg.PermittedRanges) > 0 {
+		classes = append(classes, batch.DataHealth, batch.DataUnstored)
 	}
+	return batch.Capabilities{Settlement: batch.SettleByRepeat, Classes: classes}
 }
 
 // Split is the text as it is: a model must see all of it to answer.
@@ -92,7 +95,7 @@ func (c *Client) Call(ctx context.Context, cl *batch.Classifier, customID string
 		return batch.Result{}, err
 	}
 	r := decode(a.Body)
-	if !cl.Approves(r.Model) {
+	if !named(cl, r) {
 		return batch.Result{}, a.Error(op, batch.BadAnswer, CodeOtherModel)
 	}
 	if r.Outcome == batch.Answered && !c.cfg.TrustContext && r.InputTokens > 0 && r.InputTokens < leastTokens(cl.Instructions, segment.Reveal()) {
@@ -100,6 +103,12 @@ func (c *Client) Call(ctx context.Context, cl *batch.Classifier, customID string
 	}
 	r.CustomID = customID
 	return r, nil
+}
+
+// named is whether the model that a result names is one that was asked for. All
+// of these servers name one; an answer that names none is of something else.
+func named(cl *batch.Classifier, r batch.Result) bool {
+	return cl.Approves(r.Model) && (r.Model != "" || r.Outcome != batch.Answered)
 }
 
 // complete makes the one call, and returns an answer with status 200.

@@ -16,6 +16,9 @@ func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	if cr.Body == nil || cr.FileID != "" || cr.Body.Write == nil || cr.Body.Size <= 0 {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeNoBody}
 	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Job{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
 	defer cancel()
 	src := startSource(*cr.Body)
@@ -147,6 +150,9 @@ func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, e
 	const op = "inspect"
 	if !transport.PathSafe(jobID) {
 		return batch.Inspection{}, invalidID(op)
+	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Inspection{}, err
 	}
 	a, err := c.call(ctx, http.MethodGet, batches+"/"+jobID)
 	switch {

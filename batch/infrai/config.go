@@ -98,7 +98,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &Client{cfg: cfg, base: base, wire: wire, contract: &documented, tried: map[string]attempt{}}
+	c := &Client{cfg: cfg, key: batch.NewKey(cfg.APIKey, transport.HeaderSafe), base: base, wire: wire, contract: &documented, tried: map[string]attempt{}}
 	c.cfg.Vendors = slices.Clone(cfg.Vendors)
 	if cfg.Pin != nil {
 		pin := *cfg.Pin

@@ -12,7 +12,6 @@ import (
 
 	"rollcall/batch"
 	"rollcall/batch/post"
-	"rollcall/batch/transport"
 )
 
 // Codes of this adapter, in the place of a provider's code.
@@ -28,8 +27,6 @@ const (
 	CodeSchemaIgnored = "schema_ignored"
 	// CodeTextTooLong: the text is longer than MaxText.
 	CodeTextTooLong = "text_too_long"
-	// CodeNoKey: the key can no longer be read; nothing was sent.
-	CodeNoKey = "no_key"
 
 	codeInvalidClassifier = "invalid_classifier"
 )
@@ -37,6 +34,7 @@ const (
 // Client is one server. It may be used by several goroutines.
 type Client struct {
 	cfg  Config
+	key  *batch.Key // nil for a server that asks for none
 	wire *post.Client
 }
 
@@ -114,12 +112,11 @@ func named(cl *batch.Classifier, r batch.Result) bool {
 // complete makes the one call, and returns an answer with status 200.
 func (c *Client) complete(ctx context.Context, op string, body []byte) (*post.Answer, error) {
 	header := http.Header{}
-	if c.cfg.APIKey != nil {
-		key := c.cfg.APIKey()
-		if !transport.HeaderSafe(key) {
-			return nil, &batch.Error{Op: op, Kind: batch.Denied, Code: CodeNoKey}
+	if c.key != nil {
+		if err := c.key.Check(op); err != nil {
+			return nil, err
 		}
-		header.Set("Authorization", "Bearer "+key)
+		header.Set("Authorization", "Bearer "+c.key.Checked())
 	}
 	a, err := c.wire.Send(ctx, op, post.Request{Path: "/chat/completions", Header: header, ContentType: "application/json", Body: body})
 	if err != nil {

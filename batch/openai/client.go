@@ -27,6 +27,7 @@ import (
 // Client is one account. It may be used by several goroutines.
 type Client struct {
 	cfg   Config
+	key   *batch.Key
 	base  *url.URL
 	wire  *transport.Client
 	lines line.Frames
@@ -64,7 +65,7 @@ func (c *Client) Account() batch.Account {
 func (c *Client) fingerprint() string {
 	kind, id := "project", c.cfg.Project
 	if id == "" || c.cfg.Dialect.Projects == ProjectsByKey {
-		kind, id = "key", c.cfg.APIKey()
+		kind, id = "key", c.key.Current()
 	}
 	return batch.Fingerprint(c.cfg.FingerprintKey, c.cfg.Processor, c.base.Host, c.cfg.Organization, kind, id)
 }
@@ -93,6 +94,9 @@ func (c *Client) DeleteFile(ctx context.Context, fileID string) error {
 	if !transport.PathSafe(fileID) {
 		return &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
+	if err := c.key.Check(op); err != nil {
+		return err
+	}
 	a, err := c.call(ctx, http.MethodDelete, "/files/"+fileID, nil)
 	switch {
 	case err != nil:
@@ -115,6 +119,9 @@ func (c *Client) Download(ctx context.Context, fileID string) (io.ReadCloser, in
 	const op = "download"
 	if !transport.PathSafe(fileID) {
 		return nil, 0, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
+	}
+	if err := c.key.Check(op); err != nil {
+		return nil, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
 	req := c.request(ctx, http.MethodGet, "/files/"+fileID+"/content", nil)
@@ -188,9 +195,9 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 		panic("openai: a request cannot be built")
 	}
 	if h := c.cfg.Dialect.KeyHeader; h != "" {
-		req.Header.Set(h, c.cfg.APIKey())
+		req.Header.Set(h, c.key.Checked())
 	} else {
-		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey())
+		req.Header.Set("Authorization", "Bearer "+c.key.Checked())
 	}
 	req.Header.Set("User-Agent", userAgent)
 	if c.cfg.Dialect.Projects != ProjectsKnown {

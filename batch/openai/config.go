@@ -103,7 +103,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.TransferTimeout <= 0 {
 		cfg.TransferTimeout = defaultTransferTimeout
 	}
-	return &Client{cfg: cfg, base: base, wire: wire}, nil
+	return &Client{cfg: cfg, key: batch.NewKey(cfg.APIKey, transport.HeaderSafe), base: base, wire: wire}, nil
 }
 
 // checkService checks what tells the service from OpenAI.

@@ -86,7 +86,8 @@ func (d *deployment) secret(acc configs.Account, s configs.Secret) func() string
 	return func() string {
 		v, err := s.Read()
 		if err != nil {
-			d.log.Error().Str("account", acc.Name).Msg("a key of the account can no longer be read")
+			// The error names the field and the file, and holds nothing of a key.
+			d.log.Error().Str("account", acc.Name).Err(err).Msg("a key of the account can no longer be read; nothing is sent meanwhile")
 		}
 		return v
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"os"
@@ -220,6 +221,24 @@ func TestEveryAccountSettingReachesTheClient(t *testing.T) {
 		acc.APIKey, want.APIKey = configs.Secret{}, nil
 		sameConfig(t, d.inhouseConfig(acc), want)
 	})
+}
+
+// TestLogNamesTheKeyThatIsAway: where to look, and not what was there.
+func TestLogNamesTheKeyThatIsAway(t *testing.T) {
+	var log bytes.Buffer
+	d := wiring(t)
+	d.log = zerolog.New(&log)
+	acc := configs.Account{Name: "main", APIKey: secretFile(t, "the-key")}
+	read := d.secret(acc, acc.APIKey)
+	if read() != "the-key" || log.Len() != 0 {
+		t.Fatalf("the key is %q, and the log has %s", read(), &log)
+	}
+	if err := os.Chmod(acc.APIKey.File, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); got != "" || !strings.Contains(log.String(), `"account":"main"`) || !strings.Contains(log.String(), "chmod 600 "+acc.APIKey.File) {
+		t.Errorf("the key is %q, and the log has %s", got, &log)
+	}
 }
 
 // TestDialectsBeginWithTheirPreset: what is left out stays as the service has it.

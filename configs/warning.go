@@ -28,6 +28,7 @@ func (c *Config) Warnings(policies []reconcile.Policy) []string {
 			warn("%s: no policy file names account %s; only texts under a policy that the ledger holds as approved may still go to it", at, a.Name)
 		}
 		a.warn(at, warn)
+		c.warnExpiry(&a, at, warn)
 		if len(a.Webhook.Secrets) > 0 && c.Serve.Listen == "" {
 			warn("%s.webhook: has secrets, but serve.listen is empty; no webhook can arrive", at)
 		}

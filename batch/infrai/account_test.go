@@ -14,7 +14,7 @@ func TestFingerprint(t *testing.T) {
 	}
 	rotated := func(c *infrai.Config) { c.APIKey = func() string { return "sk-other" } }
 	unnamed := func(c *infrai.Config) { c.Project = "" }
-	if print() != print() || len(print()) != 26 {
+	if again := print(); print() != again || len(again) != 26 {
 		t.Error("the fingerprint of one account is not one")
 	}
 	seen := map[string]bool{}

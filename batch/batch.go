@@ -71,7 +71,8 @@ type Account struct {
 	Region    string // as configured; "" when the operator did not say
 	// Fingerprint tells accounts apart without revealing the key: it changes
 	// when the key belongs to another account, and stays when it is rotated
-	// within a project that the configuration names.
+	// within a project that the configuration names, where the processor has
+	// something of the kind and a job is the same under either key.
 	Fingerprint string
 }
 

@@ -56,8 +56,9 @@ type JobDeleter interface {
 	Provider
 
 	// DeleteJob deletes an ended job with its requests and results. It may be
-	// called twice; a job that is gone already is success. Rejected while the
-	// job runs.
+	// called twice. Rejected while the job runs. NotFound as from Status: it does
+	// not prove that the job is gone. Whoever has a delete in its books whose
+	// answer was lost may take it for that one's; anyone else asks again later.
 	DeleteJob(ctx context.Context, jobID string) error
 }
 

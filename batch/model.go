@@ -9,7 +9,8 @@ import (
 // SameModel is whether the model that an answer names is the one that was asked
 // for. It is when
 //
-//   - the answer names none: nothing says that it was another one;
+//   - the answer names none: nothing says that it was another one. An adapter
+//     whose processor must name one gives no such answer as Answered;
 //   - both names are equal;
 //   - the answer names a snapshot of the asked one: the asked name with a date
 //     behind it, as in gpt-4.1-mini and gpt-4.1-mini-2025-04-14;

@@ -149,7 +149,7 @@ type Dialect struct {
 	Settlement  string    `yaml:"settlement"`   // listing or results
 	Limits      JobLimits `yaml:"limits"`       // of one job
 	ResultsFor  *Duration `yaml:"results_for"`  // how long results can be fetched; 0 for no promise
-	DataClasses []string  `yaml:"data_classes"` // of texts that the service's documents permit
+	DataClasses []string  `yaml:"data_classes"` // of texts that the service's documents permit; made-up ones alone when it is left out
 	Role        string    `yaml:"role"`         // of the instructions in a chat
 	TokensField string    `yaml:"tokens_field"` // the name of the limit of a chat's answer
 	OmitStore   *bool     `yaml:"omit_store"`   // leave "store": false out

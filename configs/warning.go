@@ -28,6 +28,7 @@ func (c *Config) Warnings(policies []reconcile.Policy) []string {
 			warn("%s: no policy file names account %s; only texts under a policy that the ledger holds as approved may still go to it", at, a.Name)
 		}
 		a.warn(at, warn)
+		c.warnExpiry(&a, at, warn)
 		if len(a.Webhook.Secrets) > 0 && c.Serve.Listen == "" {
 			warn("%s.webhook: has secrets, but serve.listen is empty; no webhook can arrive", at)
 		}
@@ -46,7 +47,11 @@ func (a *Account) warn(at string, warn func(string, ...any)) {
 	const rotated = "is empty; after a change of the key, jobs that were made with the old key would be taken for another account's"
 	switch k := a.Kind(); {
 	case a.AllowLoopback:
-	case a.Project == "" && (k == KindOpenAI || k == KindInfrai):
+	case k == KindInfrai, a.Like() == LikeGroq:
+		if a.Project != "" {
+			warn("%s.project: does not keep the account the same; %s knows it by its key alone, so change the key while no job is open", at, a.Provider)
+		}
+	case a.Project == "" && k == KindOpenAI:
 		warn("%s.project: %s", at, rotated)
 	case k == KindAnthropic && (a.Anthropic == nil || a.Anthropic.Workspace == ""):
 		warn("%s.anthropic.workspace: %s", at, rotated)

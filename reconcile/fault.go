@@ -15,12 +15,15 @@ import (
 )
 
 // faultOutcome is what a fault of a refused body means for the member that it
-// names. A fault of the account or of the moment is none of the text.
+// names. A fault of the account or of the moment is none of the text, and neither
+// is one of what was made of it here or in the configuration: a person who reads
+// the report can do nothing about it. A custom id that is there twice is another
+// one in the next job.
 func faultOutcome(code string) ItemOutcome {
 	switch strings.ToLower(code) {
-	case "token_limit_exceeded", "input_file_not_found", "empty_file", "input_modified":
+	case "token_limit_exceeded", "input_file_not_found", "empty_file", "input_modified", "duplicate_custom_id":
 		return ItemNotRun
-	case "model_not_found", "input_no_permissions":
+	case "model_not_found", "model_mismatch", "url_mismatch", "input_no_permissions":
 		return ItemDenied
 	}
 	return ItemRejected

@@ -35,6 +35,9 @@ func (c *Client) Check(ctx context.Context, cl *batch.Classifier) error {
 	if err != nil {
 		return err
 	}
+	if err := c.key.Check(op); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
 	body := bytes.NewReader(line.NewFrame(params).Append(nil, canaryID, batch.NewText(canary)))

@@ -19,10 +19,9 @@ const (
 	// classifier must not state one.
 	CodeTemperature = "temperature_not_supported"
 
-	codeInvalidID  = "invalid_id"
-	codeNoFiles    = "no_files"
-	codeNoBody     = "body_missing"
-	codeStillThere = "still_there"
+	codeInvalidID = "invalid_id"
+	codeNoFiles   = "no_files"
+	codeNoBody    = "body_missing"
 )
 
 var (
@@ -46,8 +45,11 @@ func (f fault) word() string {
 	return batch.SafeCode(f.class)
 }
 
-// outOfCredit knows the class for money and the codes of the spend limits: the
-// one of the tier comes with 429, one that the operator set himself with 400.
+// outOfCredit knows the class for money, and a code that names a spend limit: the
+// one of the tier is documented, with 429. For a limit that the operator set
+// himself nothing but 400 invalid_request_error is promised, without a code, as
+// for any request that is wrong: such a create is Rejected, nothing exists of it,
+// and it is told from a fault of the body only by the next ones that fare alike.
 func (f fault) outOfCredit() bool {
 	return f.class == "billing_error" || strings.Contains(f.code, "spend_limit") || strings.HasPrefix(f.code, "billing_")
 }

@@ -26,6 +26,7 @@ import (
 // Client is one account. It may be used by several goroutines.
 type Client struct {
 	cfg   Config
+	key   *batch.Key
 	base  *url.URL
 	wire  *transport.Client
 	slow  *transport.Client // for creates, whose answer takes longer
@@ -64,7 +65,7 @@ func (c *Client) Account() batch.Account {
 func (c *Client) fingerprint() string {
 	kind, id := "workspace", c.cfg.Workspace
 	if id == "" {
-		kind, id = "key", c.cfg.APIKey()
+		kind, id = "key", c.key.Current()
 	}
 	return batch.Fingerprint(c.cfg.FingerprintKey, "anthropic", c.base.Host, kind, id)
 }
@@ -127,6 +128,9 @@ func (c *Client) call(ctx context.Context, method, path string) (*answer, error)
 
 // ask looks a job up or asks for something about it that may be asked again.
 func (c *Client) ask(ctx context.Context, op, method, path string) (*answer, error) {
+	if err := c.key.Check(op); err != nil {
+		return nil, err
+	}
 	a, err := c.call(ctx, method, path)
 	switch {
 	case err != nil:
@@ -148,9 +152,9 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 		panic("anthropic: a request cannot be built")
 	}
 	if c.cfg.Auth == AuthBearer {
-		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey())
+		req.Header.Set("Authorization", "Bearer "+c.key.Checked())
 	} else {
-		req.Header.Set("X-Api-Key", c.cfg.APIKey())
+		req.Header.Set("X-Api-Key", c.key.Checked())
 	}
 	req.Header.Set("Anthropic-Version", c.cfg.Version)
 	if c.cfg.Workspace != "" {

@@ -103,7 +103,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
-	return &Client{cfg: cfg, base: base, wire: wire, slow: slow}, nil
+	return &Client{cfg: cfg, key: batch.NewKey(cfg.APIKey, transport.HeaderSafe), base: base, wire: wire, slow: slow}, nil
 }
 
 func (cfg *Config) setDefaults() {

@@ -78,7 +78,7 @@ func TestF15F20CreateAnswers(t *testing.T) {
 		wait time.Duration
 	}{
 		"400":                     {said{400, nil, envelope("invalid_request_error", "")}, batch.Rejected, "invalid_request_error", 0},
-		"400, own spend limit":    {said{400, nil, envelope("invalid_request_error", "workspace_spend_limit_reached")}, batch.OutOfCredit, "workspace_spend_limit_reached", 0},
+		"400, tier's cap":         {said{400, nil, envelope("invalid_request_error", "enforced_spend_limit_reached")}, batch.OutOfCredit, "enforced_spend_limit_reached", 0},
 		"400, on hold":            {said{400, nil, envelope("invalid_request_error", "organization_on_hold")}, batch.Denied, "organization_on_hold", 0},
 		"400, customer's key":     {said{400, nil, envelope("invalid_request_error", "cmek_key_disabled")}, batch.Denied, "cmek_key_disabled", 0},
 		"400, review disabled":    {said{400, nil, envelope("invalid_request_error", "workspace_human_review_disabled")}, batch.Denied, "workspace_human_review_disabled", 0},
@@ -143,6 +143,27 @@ func TestCreateTakesTheDocumentedAnswer(t *testing.T) {
 
 // F17: the answer is lost, the job is not, and what the list tells of it is no
 // more than a time and a number. Its results prove whose it is.
+// A spend limit of the operator's own looks like any request that is wrong, and
+// proves no less that nothing exists.
+func TestCreateAtASpendLimit(t *testing.T) {
+	for fault, want := range map[string]struct {
+		kind batch.Kind
+		code string
+	}{
+		"spend_limit":              {batch.OutOfCredit, "enforced_spend_limit_reached"},
+		"spend_limit:form=billing": {batch.OutOfCredit, "billing_error"},
+		"spend_limit:form=own":     {batch.Rejected, "invalid_request_error"},
+	} {
+		r := newRig(t)
+		r.Faults(fault)
+		_, err := r.Create(t.Context(), r.creation())
+		var e *batch.Error
+		if !errors.As(err, &e) || e.Kind != want.kind || e.Code != want.code || r.Jobs() != 0 {
+			t.Errorf("%s: %v, and %d jobs", fault, err, r.Jobs())
+		}
+	}
+}
+
 func TestF17LostAnswerIsSettledByResults(t *testing.T) {
 	r := newRig(t)
 	for _, fault := range []string{"drop_after:times=1", "server_error:status=529,acted=true,op=create,times=1", "answer_cut:at=0.5,times=1"} {

@@ -106,6 +106,9 @@ func (c *Client) ListJobs(ctx context.Context, after string) (batch.JobPage, err
 		}
 		query.Set("after_id", after)
 	}
+	if err := c.key.Check(op); err != nil {
+		return batch.JobPage{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
 	req := c.request(ctx, http.MethodGet, batches, nil)

@@ -16,6 +16,9 @@ func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	if cr.Body == nil || cr.FileID != "" || cr.Body.Write == nil || cr.Body.Size <= 0 {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeNoBody}
 	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Job{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
 	defer cancel()
 	src := startSource(*cr.Body)
@@ -120,9 +123,9 @@ func (c *Client) endsAnyway(ctx context.Context, jobID string, refusal error) er
 	return nil
 }
 
-// DeleteJob deletes an ended job. That a job is not found is not taken for its
-// deletion at the first word: such answers come at times about jobs that are
-// there, so it is looked up as well.
+// DeleteJob deletes an ended job. NotFound is not taken for its deletion: such
+// answers come in bursts about jobs that are there, so that a look-up at once
+// would prove no more.
 //
 // What is known afterwards is that the API acknowledged the deletion. Whether
 // copies of the provider's own go at once is not documented.
@@ -133,24 +136,10 @@ func (c *Client) DeleteJob(ctx context.Context, jobID string) error {
 	}
 	a, err := c.ask(ctx, op, http.MethodDelete, batches+"/"+jobID)
 	switch {
-	case batch.KindOf(err) == batch.NotFound:
-		return c.goneIndeed(ctx, jobID)
 	case err != nil:
 		return err
 	case !deleted(a.body, jobID):
 		return a.error(op, batch.BadAnswer, errShape)
-	}
-	return nil
-}
-
-// goneIndeed is nil when a look-up does not find the job either.
-func (c *Client) goneIndeed(ctx context.Context, jobID string) error {
-	const op = "delete job"
-	switch _, err := c.Status(ctx, jobID); {
-	case err == nil:
-		return &batch.Error{Op: op, Kind: batch.Temporary, Code: codeStillThere}
-	case batch.KindOf(err) != batch.NotFound:
-		return err
 	}
 	return nil
 }
@@ -161,6 +150,9 @@ func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, e
 	const op = "inspect"
 	if !transport.PathSafe(jobID) {
 		return batch.Inspection{}, invalidID(op)
+	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Inspection{}, err
 	}
 	a, err := c.call(ctx, http.MethodGet, batches+"/"+jobID)
 	switch {

@@ -21,6 +21,9 @@ func (c *Client) Download(ctx context.Context, fileID string) (io.ReadCloser, in
 	if !transport.PathSafe(fileID) {
 		return nil, 0, invalidID(op)
 	}
+	if err := c.key.Check(op); err != nil {
+		return nil, 0, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
 	req := c.request(ctx, http.MethodGet, batches+"/"+fileID+"/results", nil)
 	req.Header.Set("Accept", "application/x-jsonl, application/json")

@@ -84,13 +84,12 @@ func deleteJob(h *harness) {
 		}
 	}
 	gone := h.ended(AllAnswered)
-	for range 2 {
-		if err := d.DeleteJob(h.Context(), gone.ID); err != nil {
-			h.Error(err)
-		}
-	}
-	if err := d.DeleteJob(h.Context(), "batch-nobody-knows"); err != nil {
+	if err := d.DeleteJob(h.Context(), gone.ID); err != nil {
 		h.Error(err)
+	}
+	// One that is not found may be gone, or there: who asked must decide (F24).
+	for _, id := range []string{gone.ID, "batch-nobody-knows"} {
+		h.fails(d.DeleteJob(h.Context(), id), batch.NotFound)
 	}
 	_, err := h.Provider.Status(h.Context(), gone.ID)
 	h.fails(err, batch.NotFound)
@@ -119,7 +118,7 @@ func deleteJobFaults(h *harness) {
 			h.arm(OpDeleteJob, tc.fault)
 			tc.meets(h, h.deleter().DeleteJob(h.Context(), job.ID))
 			if err := h.deleter().DeleteJob(h.Context(), job.ID); err != nil {
-				h.Errorf("again: %v", err)
+				h.fails(err, batch.NotFound) // it was deleted the first time
 			}
 			_, err := h.Provider.Status(h.Context(), job.ID)
 			h.fails(err, batch.NotFound)
@@ -131,9 +130,7 @@ func deleteJobFaults(h *harness) {
 	h.each(string(Missing), func(h *harness) { // a lie about a job that is there (F24)
 		job := h.ended(AllAnswered)
 		h.arm(OpDeleteJob, Fault{Kind: Missing})
-		if err := h.deleter().DeleteJob(h.Context(), job.ID); err != nil {
-			h.fails(err, batch.Temporary)
-		}
+		h.fails(h.deleter().DeleteJob(h.Context(), job.ID), batch.NotFound)
 		if got := h.status(job.ID); !reflect.DeepEqual(got, job) {
 			h.Errorf("job is %+v, was %+v", got, job)
 		}

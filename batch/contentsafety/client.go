@@ -17,7 +17,6 @@ import (
 
 	"rollcall/batch"
 	"rollcall/batch/post"
-	"rollcall/batch/transport"
 )
 
 // The categories, as the API spells them in answers and a classifier in its
@@ -47,13 +46,12 @@ const (
 	CodeBlocklist = "blocklist_not_asked"
 	// CodeEcho: the classifier wants a token back, which a grade cannot hold.
 	CodeEcho = "echo_not_possible"
-	// CodeNoKey: the key can no longer be read; nothing was sent.
-	CodeNoKey = "no_key"
 )
 
 // Client is one resource. It may be used by several goroutines.
 type Client struct {
 	cfg    Config
+	key    *batch.Key // nil with tokens
 	wire   *post.Client
 	query  url.Values
 	tokens *tokens // nil with a key
@@ -75,7 +73,7 @@ func (c *Client) Account() batch.Account {
 func (c *Client) fingerprint() string {
 	key := ""
 	if regional(c.wire.Host()) {
-		key = c.cfg.Key()
+		key = c.key.Current()
 	}
 	return batch.Fingerprint(c.cfg.FingerprintKey, processor, c.wire.Host(), key)
 }
@@ -199,9 +197,8 @@ func (c *Client) authorize(ctx context.Context, op string) (http.Header, *token,
 		}
 		return http.Header{"Authorization": {"Bearer " + tok.value}}, tok, nil
 	}
-	key := c.cfg.Key()
-	if !transport.HeaderSafe(key) {
-		return nil, nil, &batch.Error{Op: op, Kind: batch.Denied, Code: CodeNoKey}
+	if err := c.key.Check(op); err != nil {
+		return nil, nil, err
 	}
-	return http.Header{"Ocp-Apim-Subscription-Key": {key}}, nil, nil
+	return http.Header{"Ocp-Apim-Subscription-Key": {c.key.Checked()}}, nil, nil
 }

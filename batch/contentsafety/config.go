@@ -100,6 +100,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, wire: wire, query: url.Values{"api-version": {cfg.APIVersion}}}
 	if cfg.Entra == nil {
+		c.key = batch.NewKey(cfg.Key, transport.HeaderSafe)
 		return c, nil
 	}
 	if regional(wire.Host()) {

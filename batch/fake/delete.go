@@ -21,6 +21,8 @@ func (p *Provider) DeleteJob(ctx context.Context, jobID string) error {
 	defer p.mu.Unlock()
 	j := p.jobByID[jobID]
 	switch {
+	case j == nil && err == nil:
+		return &batch.Error{Op: string(OpDeleteJob), Kind: batch.NotFound, HTTPStatus: http.StatusNotFound}
 	case j == nil:
 		return err
 	case j.phase == batch.PhaseRunning && err == nil:

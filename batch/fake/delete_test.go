@@ -26,6 +26,10 @@ func TestDeleteJob(t *testing.T) {
 	if _, err := p.Status(t.Context(), job.ID); batch.KindOf(err) != batch.NotFound {
 		t.Error(err)
 	}
+	p.Hooks.DeleteJob = nil
+	if err := p.DeleteJob(t.Context(), job.ID); batch.KindOf(err) != batch.NotFound {
+		t.Error(err)
+	}
 	var present []string
 	for _, f := range p.Files() {
 		if f.Present {
@@ -33,7 +37,7 @@ func TestDeleteJob(t *testing.T) {
 		}
 	}
 	// Both inputs, which were uploaded on their own, and the results of the other.
-	if len(present) != 3 || len(p.Jobs()) != 2 || p.Calls(fake.OpDeleteJob) != 2 {
+	if len(present) != 3 || len(p.Jobs()) != 2 || p.Calls(fake.OpDeleteJob) != 3 {
 		t.Errorf("files %v, %d jobs, %d calls", present, len(p.Jobs()), p.Calls(fake.OpDeleteJob))
 	}
 	if _, err := p.Status(t.Context(), other.ID); err != nil {

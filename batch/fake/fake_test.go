@@ -109,9 +109,8 @@ func (s *server) Arm(op batchtest.Op, f batchtest.Fault) bool {
 		h.ListFiles = once
 	case batchtest.OpCancel:
 		h.Cancel = once
-	case batchtest.OpDeleteJob: // which takes a job that is missing for deleted
+	case batchtest.OpDeleteJob:
 		h.DeleteJob = once
-		return f.Kind != batchtest.Missing
 	case batchtest.OpInspect: // an answer is no error, whatever it says
 		h.Inspect = once
 		return f.Kind == batchtest.LostRequest || f.Kind == batchtest.LostAnswer || f.Kind == batchtest.Torn

@@ -29,6 +29,7 @@ import (
 // Client is one account. It may be used by several goroutines.
 type Client struct {
 	cfg      Config
+	key      *batch.Key
 	base     *url.URL
 	wire     *transport.Client
 	contract *Contract
@@ -71,13 +72,15 @@ func (c *Client) Account() batch.Account {
 	}
 }
 
-// fingerprint stays when the key of a configured project is rotated.
+// fingerprint changes with the key, also within a project: whether the provider
+// knows an idempotency key again under another API key is documented nowhere, so
+// that a repeat under another one could be a second job.
 func (c *Client) fingerprint() string {
-	kind, id := "project", c.cfg.Project
-	if id == "" {
-		kind, id = "key", c.cfg.APIKey()
+	parts := []string{"infrai", c.base.Host, "key", c.key.Current()}
+	if c.cfg.Project != "" {
+		parts = append(parts, "project", c.cfg.Project)
 	}
-	return batch.Fingerprint(c.cfg.FingerprintKey, "infrai", c.base.Host, kind, id)
+	return batch.Fingerprint(c.cfg.FingerprintKey, parts...)
 }
 
 // Capabilities are what the pin declares. Nothing is promised about how long
@@ -117,6 +120,9 @@ func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 	if !transport.PathSafe(jobID) {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Job{}, err
+	}
 	a, err := c.get(ctx, at(c.contract.StatusRoute, jobID))
 	switch {
 	case err != nil:
@@ -143,6 +149,9 @@ func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, e
 	const op = "inspect"
 	if !transport.PathSafe(jobID) {
 		return batch.Inspection{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
+	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Inspection{}, err
 	}
 	a, err := c.get(ctx, at(c.contract.StatusRoute, jobID))
 	switch {
@@ -184,7 +193,7 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 		// The base was checked in New and every path is made of safe ids.
 		panic("infrai: a request cannot be built")
 	}
-	req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey())
+	req.Header.Set("Authorization", "Bearer "+c.key.Checked())
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "application/json")
 	return req

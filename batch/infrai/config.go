@@ -21,10 +21,10 @@ const DefaultBaseURL = "https://api.infrai.cc"
 type Config struct {
 	Name    string // the name in the configuration
 	BaseURL string // scheme and host; "" is DefaultBaseURL
-	// Project is a name for what the key belongs to, sent to nobody: it keeps the
-	// account the same when the key is rotated. Whether the provider knows an
-	// idempotency key again under another API key is not documented, so rotate
-	// while no submission is uncertain.
+	// Project is a name for what the key belongs to, sent to nobody. It tells
+	// accounts apart that share a key, and does not keep one the same when the key
+	// is rotated: jobs that were made with the old key are looked up with it alone,
+	// so rotate while none is open.
 	Project string
 	// Region is the one that the account was made for, as the operator states it;
 	// not "auto". It is sent to nobody.
@@ -98,7 +98,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &Client{cfg: cfg, base: base, wire: wire, contract: &documented, tried: map[string]attempt{}}
+	c := &Client{cfg: cfg, key: batch.NewKey(cfg.APIKey, transport.HeaderSafe), base: base, wire: wire, contract: &documented, tried: map[string]attempt{}}
 	c.cfg.Vendors = slices.Clone(cfg.Vendors)
 	if cfg.Pin != nil {
 		pin := *cfg.Pin

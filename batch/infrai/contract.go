@@ -17,7 +17,8 @@ import (
 type Contract struct {
 	SubmitRoute string `json:"submit_route"`
 	StatusRoute string `json:"status_route"` // with {id}
-	// Idempotent: the submit declares that a repeat under its key is the same job.
+	// Idempotent: the submit declares that a repeat under its key is the same job,
+	// by a plain true. A declaration with members may say that it does not.
 	Idempotent bool     `json:"idempotent"`
 	Capability string   `json:"capability"` // of each item: a chat completion
 	Models     []string `json:"models"`     // those that may be asked for; never "auto"
@@ -179,7 +180,7 @@ func (c *Contract) claims() []claim {
 	out := []claim{routeClaim("submit_route", c.SubmitRoute), routeClaim("status_route", c.StatusRoute),
 		wordsClaim("capability", []string{c.Capability}), wordsClaim("models", c.Models)}
 	if c.Idempotent {
-		out = append(out, claim{"idempotent", func(_ string, v any) bool { return declares(v) }})
+		out = append(out, claim{"idempotent", func(_ string, v any) bool { return v == any(true) }})
 	}
 	names := map[string]string{
 		"item_id_path": c.ItemIDPath, "max_tokens_path": c.MaxTokensPath, "state_path": c.StatePath,
@@ -252,17 +253,6 @@ func routeClaim(key, route string) claim {
 		}
 		return true
 	}}
-}
-
-// declares: true, or a declaration with something in it.
-func declares(v any) bool {
-	switch v := v.(type) {
-	case bool:
-		return v
-	case map[string]any:
-		return len(v) > 0
-	}
-	return false
 }
 
 // validRoute keeps every call that is made below the AI extension: the same key

@@ -44,6 +44,9 @@ func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	if code := refusedCreation(cr); code != "" {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: code}
 	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Job{}, err
+	}
 	before, code := c.begin(cr.Key)
 	if code != "" {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.UnknownOutcome, Code: code}
@@ -111,7 +114,7 @@ func (c *Client) begin(key string) (attempt, string) {
 	return before, ""
 }
 
-func (c *Client) apiKeySum() [sha256.Size]byte { return sha256.Sum256([]byte(c.cfg.APIKey())) }
+func (c *Client) apiKeySum() [sha256.Size]byte { return sha256.Sum256([]byte(c.key.Checked())) }
 
 // submit sends the request. The key is in the header and in the body, equal.
 func (c *Client) submit(ctx context.Context, src *source, key string) (*answer, error) {

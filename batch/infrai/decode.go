@@ -86,6 +86,8 @@ const codeCredit = "INSUFFICIENT_CREDIT"
 
 // decodeCompletion asks why the model stopped before it looks at what it said: an
 // answer that was cut may still be good JSON. A reason that is missing is none.
+// An answer that names no model is by nobody knows which: one is pinned, and the
+// provider is known to put another in its place.
 func decodeCompletion(r *batch.Result, body any) {
 	r.Outcome = batch.BadShape
 	model, _ := lookup(body, "model").(string)
@@ -109,7 +111,10 @@ func decodeCompletion(r *batch.Result, body any) {
 		if _, ok := refusal.(string); ok {
 			r.Outcome = batch.Refused
 		}
-	case strings.TrimSpace(content) != "":
+	case strings.TrimSpace(content) == "":
+	case model == "":
+		r.Outcome, r.Code = batch.Unapproved, codeNoModel
+	default:
 		r.Outcome, r.Content = batch.Answered, []byte(content)
 	}
 }

@@ -45,6 +45,7 @@ const (
 	codeOKTrue         = "ok_is_true"
 	codeNoEnvelope     = "no_envelope"
 	codeCacheHit       = "cache_hit"
+	codeNoModel        = "model_not_named"
 )
 
 // Gate is the code of the gate that keeps texts from being sent, or "" when all

@@ -65,10 +65,11 @@ func TestMakePinRefuses(t *testing.T) {
 		"another item id":        append([][]byte{edit(`"item_id_path": "ref"`, `"item_id_path": "custom_id"`)}, docs...),
 		"an item id in body":     append([][]byte{edit(`"item_id_path": "ref"`, `"item_id_path": "body"`)}, docs...),
 		"another state path":     append([][]byte{edit(`"state_path": "state"`, `"state_path": "status"`)}, docs...),
-		"no evidence":            append([][]byte{edit(`"idempotent": "ai.batch.submit#/idempotency",`, ``)}, docs...),
-		"evidence elsewhere":     append([][]byte{edit(`ai.batch.submit#/idempotency`, `ai.batch.cancel#/idempotency`)}, docs...),
-		"evidence of nothing":    append([][]byte{edit(`ai.batch.submit#/idempotency`, `ai.batch.submit#/idempotent`)}, docs...),
-		"evidence of a name":     append([][]byte{edit(`ai.batch.submit#/idempotency`, `ai.batch.submit#/idempotency/header`)}, docs...),
+		"no evidence":            append([][]byte{edit(`"idempotent": "ai.batch.submit#/idempotency/supported",`, ``)}, docs...),
+		"evidence elsewhere":     append([][]byte{edit(`ai.batch.submit#/idempotency/supported`, `ai.batch.cancel#/idempotency/supported`)}, docs...),
+		"evidence of nothing":    append([][]byte{edit(`ai.batch.submit#/idempotency/supported`, `ai.batch.submit#/idempotent`)}, docs...),
+		"evidence of a name":     append([][]byte{edit(`ai.batch.submit#/idempotency/supported`, `ai.batch.submit#/idempotency/header`)}, docs...),
+		"evidence of members":    append([][]byte{edit(`ai.batch.submit#/idempotency/supported`, `ai.batch.submit#/idempotency`)}, docs...),
 		"evidence without claim": append([][]byte{edit(`"idempotent": true`, `"idempotent": false`)}, docs...),
 		"model auto":             append([][]byte{edit(`"models": ["gpt-4.1-mini"]`, `"models": ["auto"]`)}, docs...),
 		"a model of no document": append([][]byte{edit(`"models": ["gpt-4.1-mini"]`, `"models": ["gpt-9"]`)}, docs...),
@@ -90,6 +91,33 @@ func TestMakePinRefuses(t *testing.T) {
 	agreed := append([][]byte{edit(`["synthetic"],`, `["synthetic","health"], "agreement": "contract of 2026-02-11",`)}, docs...)
 	if p, err := infrai.MakePin(start, agreed...); err != nil || len(p.Classes) != 2 || p.Classes[1] != batch.DataHealth {
 		t.Errorf("%v, %v", p.Classes, err)
+	}
+}
+
+// A repeat under a key is sent when the documents say in so many words that it is
+// the same job (F15): everything else is an outcome that nobody knows.
+func TestIdempotencyIsDeclaredByTrueAlone(t *testing.T) {
+	reading, docs := testdata(t, "reading.json"), documents(t)
+	for declared, ok := range map[string]bool{
+		`{"supported":true}`: true, `{"supported":false}`: false, `{"supported":"true"}`: false, `{"supported":1}`: false,
+		`{"supported":{"mode":"none"}}`: false, `{"supported":{"required":false}}`: false, `{"supported":[true]}`: false, `{"required":false,"mode":"none"}`: false,
+	} {
+		files := [][]byte{reading}
+		for _, d := range docs {
+			files = append(files, []byte(strings.Replace(string(d), `{"supported":true,"header":"Idempotency-Key","parameter":"idempotency_key"}`, declared, 1)))
+		}
+		if _, err := infrai.MakePin(start, files...); (err == nil) != ok {
+			t.Errorf("%s: %v", declared, err)
+		}
+	}
+	for declared, ok := range map[string]bool{`true`: true, `false`: false, `{"supported":false}`: false, `{"required":false,"mode":"none"}`: false, `{}`: false, `"true"`: false} {
+		files := [][]byte{[]byte(strings.Replace(string(reading), "#/idempotency/supported", "#/idempotency", 1))}
+		for _, d := range docs {
+			files = append(files, []byte(strings.Replace(string(d), `{"supported":true,"header":"Idempotency-Key","parameter":"idempotency_key"}`, declared, 1)))
+		}
+		if _, err := infrai.MakePin(start, files...); (err == nil) != ok {
+			t.Errorf("%s: %v", declared, err)
+		}
 	}
 }
 

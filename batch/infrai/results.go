@@ -74,6 +74,9 @@ func (r *results) open(cursor string) (size int64, err error) {
 	if cursor != "" {
 		path += "?" + url.QueryEscape(r.c.contract.Results.PageParameter) + "=" + url.QueryEscape(cursor)
 	}
+	if err := r.c.key.Check(op); err != nil {
+		return 0, err
+	}
 	req := r.c.request(r.ctx, http.MethodGet, path, nil)
 	resp, err := r.c.wire.Do(req, r.left)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 
 	"rollcall/batch"
 	"rollcall/batch/post"
-	"rollcall/batch/transport"
 )
 
 // Codes of this adapter, in the place of a provider's code.
 const (
-	// CodeOtherModel: another model answered than was asked for. A server that
-	// has one model only may say so whatever it is asked: write its name into
-	// the classifier, as answers_as.
+	// CodeOtherModel: another model answered than was asked for, or the answer
+	// names none. A server that has one model only may say so whatever it is
+	// asked: write its name into the classifier, as answers_as.
 	CodeOtherModel = "other_model"
 	// CodeContextCut: the server read fewer tokens than the request must have,
 	// so that the answer is not about the whole text.
@@ -28,8 +27,6 @@ const (
 	CodeSchemaIgnored = "schema_ignored"
 	// CodeTextTooLong: the text is longer than MaxText.
 	CodeTextTooLong = "text_too_long"
-	// CodeNoKey: the key can no longer be read; nothing was sent.
-	CodeNoKey = "no_key"
 
 	codeInvalidClassifier = "invalid_classifier"
 )
@@ -37,6 +34,7 @@ const (
 // Client is one server. It may be used by several goroutines.
 type Client struct {
 	cfg  Config
+	key  *batch.Key // nil for a server that asks for none
 	wire *post.Client
 }
 
@@ -53,12 +51,15 @@ func (c *Client) Account() batch.Account {
 	}
 }
 
-// Capabilities: nothing is kept, and no third party sees a text.
+// Capabilities: on this machine and in the permitted ranges, which are private
+// ones and the only ones that are called then, nothing is kept and no third party
+// sees a text. Of a host with a public address nobody can know that.
 func (c *Client) Capabilities() batch.Capabilities {
-	return batch.Capabilities{
-		Settlement: batch.SettleByRepeat,
-		Classes:    []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth, batch.DataUnstored},
+	classes := []batch.DataClass{batch.DataSynthetic, batch.DataPersonal}
+	if c.cfg.AllowLoopback || len(c.cfg.PermittedRanges) > 0 {
+		classes = append(classes, batch.DataHealth, batch.DataUnstored)
 	}
+	return batch.Capabilities{Settlement: batch.SettleByRepeat, Classes: classes}
 }
 
 // Split is the text as it is: a model must see all of it to answer.
@@ -92,7 +93,7 @@ func (c *Client) Call(ctx context.Context, cl *batch.Classifier, customID string
 		return batch.Result{}, err
 	}
 	r := decode(a.Body)
-	if !cl.Approves(r.Model) {
+	if !named(cl, r) {
 		return batch.Result{}, a.Error(op, batch.BadAnswer, CodeOtherModel)
 	}
 	if r.Outcome == batch.Answered && !c.cfg.TrustContext && r.InputTokens > 0 && r.InputTokens < leastTokens(cl.Instructions, segment.Reveal()) {
@@ -102,15 +103,20 @@ func (c *Client) Call(ctx context.Context, cl *batch.Classifier, customID string
 	return r, nil
 }
 
+// named is whether the model that a result names is one that was asked for. All
+// of these servers name one; an answer that names none is of something else.
+func named(cl *batch.Classifier, r batch.Result) bool {
+	return cl.Approves(r.Model) && (r.Model != "" || r.Outcome != batch.Answered)
+}
+
 // complete makes the one call, and returns an answer with status 200.
 func (c *Client) complete(ctx context.Context, op string, body []byte) (*post.Answer, error) {
 	header := http.Header{}
-	if c.cfg.APIKey != nil {
-		key := c.cfg.APIKey()
-		if !transport.HeaderSafe(key) {
-			return nil, &batch.Error{Op: op, Kind: batch.Denied, Code: CodeNoKey}
+	if c.key != nil {
+		if err := c.key.Check(op); err != nil {
+			return nil, err
 		}
-		header.Set("Authorization", "Bearer "+key)
+		header.Set("Authorization", "Bearer "+c.key.Checked())
 	}
 	a, err := c.wire.Send(ctx, op, post.Request{Path: "/chat/completions", Header: header, ContentType: "application/json", Body: body})
 	if err != nil {

@@ -76,6 +76,44 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// Health and unstored texts are for a server that nobody else can be behind.
+func TestClassesByAddress(t *testing.T) {
+	for url, tc := range map[string]struct {
+		change func(*inhouse.Config)
+		want   string
+	}{
+		"http://127.0.0.1:1/v1":   {func(c *inhouse.Config) { c.AllowLoopback = true }, "[synthetic personal health unstored]"},
+		"http://10.20.0.7:1/v1":   {func(c *inhouse.Config) { c.PermittedRanges = []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")} }, "[synthetic personal health unstored]"},
+		"https://llm.example/v1":  {func(*inhouse.Config) {}, "[synthetic personal]"},
+		"https://203.0.114.9/v1":  {func(*inhouse.Config) {}, "[synthetic personal]"},
+		"https://llm2.example/v1": {func(c *inhouse.Config) { c.PermittedRanges = []netip.Prefix{} }, "[synthetic personal]"},
+	} {
+		cfg := config(url)
+		cfg.AllowLoopback, cfg.PermittedRanges = false, nil
+		tc.change(&cfg)
+		if got := fmt.Sprint(newClient(t, cfg).Capabilities().Classes); got != tc.want {
+			t.Errorf("%s: %s, want %s", url, got, tc.want)
+		}
+	}
+}
+
+// An answer that names no model is nobody's.
+func TestAnswerMustNameItsModel(t *testing.T) {
+	for name, model := range map[string]string{"left out": "", "empty": `"model":"",`, "null": `"model":null,`, "another type": `"model":{},`} {
+		url, _ := serve(t, func(w http.ResponseWriter) {
+			io.WriteString(w, strings.Replace(answered, `"model":"sandbox-stand-in",`, model, 1))
+		})
+		c := newClient(t, config(url))
+		r, err := c.Call(t.Context(), question(), "w1-s1", batch.NewText("a"))
+		if e, ok := err.(*batch.Error); !ok || e.Kind != batch.BadAnswer || e.Code != inhouse.CodeOtherModel || r.Content != nil {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		if err := c.Probe(t.Context(), question()); batch.KindOf(err) != batch.BadAnswer || !strings.Contains(err.Error(), inhouse.CodeOtherModel) {
+			t.Errorf("%s: probe: %v", name, err)
+		}
+	}
+}
+
 // A token goes with the text and comes back with the answer.
 func TestEcho(t *testing.T) {
 	token := batch.EchoToken("w1-s1")

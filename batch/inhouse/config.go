@@ -93,7 +93,11 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inhouse: %w", err)
 	}
-	return &Client{cfg: cfg, wire: wire}, nil
+	c := &Client{cfg: cfg, wire: wire}
+	if cfg.APIKey != nil {
+		c.key = batch.NewKey(cfg.APIKey, transport.HeaderSafe)
+	}
+	return c, nil
 }
 
 func (cfg *Config) check() error {

@@ -38,7 +38,7 @@ func (c *Client) Probe(ctx context.Context, cl *batch.Classifier) error {
 	}
 	r := decode(a.Body)
 	switch {
-	case !cl.Approves(r.Model):
+	case !named(cl, r):
 		return a.Error(op, batch.BadAnswer, CodeOtherModel)
 	case r.Outcome != batch.Answered:
 		return a.Error(op, batch.BadAnswer, string(r.Outcome))

@@ -145,7 +145,7 @@ func TestKey(t *testing.T) {
 	}
 	calls := r.Calls("")
 	now = ""
-	if kind, code := kindAndCode(ask(c)); kind != batch.Denied || code != inhouse.CodeNoKey || r.Calls("") != calls {
+	if kind, code := kindAndCode(ask(c)); kind != batch.Denied || code != batch.CodeNoKey || r.Calls("") != calls {
 		t.Errorf("a key that cannot be read: %s, %s", kind, code)
 	}
 	now = key

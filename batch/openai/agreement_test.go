@@ -149,6 +149,7 @@ var jobRules = []struct {
 	{"results_lost", 2 * time.Minute, "ended completed", "output", []string{"1 output not_found"}},
 	{"null_counts", 2 * time.Minute, "ended completed", "output", []string{"3 output answered"}},
 	{"errors_array token_limit_exceeded", 2 * time.Minute, "invalid failed 0:token_limit_exceeded", "", nil},
+	{"failed_file_ids token_limit_exceeded", 2 * time.Minute, "invalid failed 0:token_limit_exceeded", "", nil},
 	{"vanish", 10 * time.Second, "running in_progress", "", nil},
 	{"vanish", 2 * time.Minute, "not_found", "", nil},
 	{"unknown_status", 30 * time.Second, "running reviewing, unknown", "", nil},

@@ -27,6 +27,7 @@ import (
 // Client is one account. It may be used by several goroutines.
 type Client struct {
 	cfg   Config
+	key   *batch.Key
 	base  *url.URL
 	wire  *transport.Client
 	lines line.Frames
@@ -59,11 +60,12 @@ func (c *Client) Account() batch.Account {
 }
 
 // fingerprint stays when the key of a configured project is rotated. Without a
-// project the key is all that tells accounts apart.
+// project, or where the service knows none, the key is all that tells accounts
+// apart.
 func (c *Client) fingerprint() string {
 	kind, id := "project", c.cfg.Project
-	if id == "" {
-		kind, id = "key", c.cfg.APIKey()
+	if id == "" || c.cfg.Dialect.Projects == ProjectsByKey {
+		kind, id = "key", c.key.Current()
 	}
 	return batch.Fingerprint(c.cfg.FingerprintKey, c.cfg.Processor, c.base.Host, c.cfg.Organization, kind, id)
 }
@@ -92,6 +94,9 @@ func (c *Client) DeleteFile(ctx context.Context, fileID string) error {
 	if !transport.PathSafe(fileID) {
 		return &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
+	if err := c.key.Check(op); err != nil {
+		return err
+	}
 	a, err := c.call(ctx, http.MethodDelete, "/files/"+fileID, nil)
 	switch {
 	case err != nil:
@@ -114,6 +119,9 @@ func (c *Client) Download(ctx context.Context, fileID string) (io.ReadCloser, in
 	const op = "download"
 	if !transport.PathSafe(fileID) {
 		return nil, 0, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
+	}
+	if err := c.key.Check(op); err != nil {
+		return nil, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
 	req := c.request(ctx, http.MethodGet, "/files/"+fileID+"/content", nil)
@@ -187,11 +195,14 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 		panic("openai: a request cannot be built")
 	}
 	if h := c.cfg.Dialect.KeyHeader; h != "" {
-		req.Header.Set(h, c.cfg.APIKey())
+		req.Header.Set(h, c.key.Checked())
 	} else {
-		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey())
+		req.Header.Set("Authorization", "Bearer "+c.key.Checked())
 	}
 	req.Header.Set("User-Agent", userAgent)
+	if c.cfg.Dialect.Projects != ProjectsKnown {
+		return req
+	}
 	if c.cfg.Organization != "" {
 		req.Header.Set("OpenAI-Organization", c.cfg.Organization)
 	}

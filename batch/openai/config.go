@@ -19,8 +19,8 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 type Config struct {
 	Name         string // the name in the configuration
 	BaseURL      string // scheme, host and path prefix; "" is DefaultBaseURL
-	Organization string // sent when set
-	Project      string // sent when set; files and jobs are visible within one project
+	Organization string // sent when set, as Project is
+	Project      string // sent when set and the service knows projects; files and jobs are visible within one
 	Region       string // as the operator states it; sent to nobody, but must agree with the host
 
 	// Processor is the name of the service in policies; "" is "openai".
@@ -103,7 +103,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.TransferTimeout <= 0 {
 		cfg.TransferTimeout = defaultTransferTimeout
 	}
-	return &Client{cfg: cfg, base: base, wire: wire}, nil
+	return &Client{cfg: cfg, key: batch.NewKey(cfg.APIKey, transport.HeaderSafe), base: base, wire: wire}, nil
 }
 
 // checkService checks what tells the service from OpenAI.

@@ -164,9 +164,13 @@ func TestParseJob(t *testing.T) {
 		"failed_with_output": with(job("failed", batch.PhaseEnded), func(j *batch.Job) {
 			j.Files, j.Counts = both[:1], batch.Counts{Total: 3, Completed: 3}
 		}),
-		"failed_with_errors": with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Files = both[1:] }),
-		"failed_with_count":  with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Counts = batch.Counts{Total: 3, Completed: 1} }),
-		"failed_no_errors":   with(job("failed", batch.PhaseInvalid), func(j *batch.Job) { j.Faults = []batch.Fault{} }),
+		"failed_with_errors": with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Files, j.Counts.Failed = both[1:], 2 }),
+		"failed_no_counts":   with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Files = both }),
+		"failed_one_line":    with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Files = both }),
+		// Ids are no results: the quota was full, and nothing ran (F28).
+		"failed_with_ids":   with(job("failed", batch.PhaseInvalid), func(j *batch.Job) { j.Faults = []batch.Fault{{Code: "token_limit_exceeded"}} }),
+		"failed_with_count": with(job("failed", batch.PhaseEnded), func(j *batch.Job) { j.Counts = batch.Counts{Total: 3, Completed: 1} }),
+		"failed_no_errors":  with(job("failed", batch.PhaseInvalid), func(j *batch.Job) { j.Faults = []batch.Fault{} }),
 		"azure": with(job("Completed", batch.PhaseEnded), func(j *batch.Job) {
 			j.Files, j.Expires = both, time.Date(2026, 10, 22, 7, 28, 0, 0, time.UTC)
 		}),

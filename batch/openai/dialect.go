@@ -70,6 +70,9 @@ type Dialect struct {
 	// is OpenAI's.
 	Classes []batch.DataClass
 
+	// Projects is what the service knows of Config.Project.
+	Projects Projects
+
 	// Role is that of the instructions in a chat; "" is developer. Older
 	// services know system only.
 	Role string
@@ -83,6 +86,21 @@ type Dialect struct {
 	// Residency says how hosts name regions.
 	Residency Residency
 }
+
+// Projects is what a service knows of projects. Organizations go with them.
+type Projects string
+
+const (
+	// ProjectsKnown: a project is named in a header with every call.
+	ProjectsKnown Projects = ""
+	// ProjectsByHost: each account has a host of its own. A project is the
+	// operator's word for it, which keeps the account the same when the key is
+	// rotated, and is sent to nobody.
+	ProjectsByHost Projects = "host"
+	// ProjectsByKey: all accounts have one host, and no call can name one, so that
+	// the key alone tells them apart. A project is neither sent nor heeded.
+	ProjectsByKey Projects = "key"
+)
 
 // Expiry bounds what may be asked for as the life of a file: what is asked for
 // beyond a bound becomes the bound. It counts from the file's own creation,
@@ -118,6 +136,7 @@ var (
 		KeyHeader: "api-key",
 		BarePaths: true,
 		Expiry:    Expiry{Min: 14 * 24 * time.Hour},
+		Projects:  ProjectsByHost,
 		Classes:   []batch.DataClass{batch.DataSynthetic},
 	}
 	// Groq is Groq's batch API, with the base URL https://api.groq.com/openai/v1.
@@ -126,6 +145,7 @@ var (
 	Groq = Dialect{
 		Cursor:     true,
 		Expiry:     Expiry{Absent: true},
+		Projects:   ProjectsByKey,
 		Limits:     batch.Limits{Items: 50_000, Bytes: 95_000_000},
 		ResultsFor: 30 * 24 * time.Hour,
 		Classes:    []batch.DataClass{batch.DataSynthetic},
@@ -167,7 +187,9 @@ func (d *Dialect) complete() {
 		d.Limits.Bytes = 190_000_000
 	}
 	if d.Classes == nil {
-		d.Classes = []batch.DataClass{batch.DataSynthetic, batch.DataPersonal, batch.DataHealth}
+		// Nothing in OpenAI's documents is about health, and batches and files are
+		// kept, whatever has been agreed for other calls.
+		d.Classes = []batch.DataClass{batch.DataSynthetic, batch.DataPersonal}
 	}
 	if d.Residency.Domain == "" {
 		d.Residency = openAIResidency
@@ -183,6 +205,8 @@ func (d *Dialect) check() error {
 		return errors.New("openai: window: want hours or days, such as 24h or 7d")
 	case d.Settlement != batch.SettleByListing && d.Settlement != batch.SettleByResults:
 		return fmt.Errorf("openai: settlement: want %s or %s", batch.SettleByListing, batch.SettleByResults)
+	case d.Projects != ProjectsKnown && d.Projects != ProjectsByHost && d.Projects != ProjectsByKey:
+		return fmt.Errorf("openai: projects: want %q, %q or %q", ProjectsKnown, ProjectsByHost, ProjectsByKey)
 	case d.Expiry.Min > d.Expiry.Max, d.Expiry.Min%time.Second != 0, d.Expiry.Max%time.Second != 0:
 		return errors.New("openai: expiry: want whole seconds, and a least life that is not above the longest")
 	case d.Limits.Items < 0, d.Limits.Bytes < 0, d.Limits.ItemBytes < 0, d.Limits.KeyWindow != 0, d.ResultsFor < 0:

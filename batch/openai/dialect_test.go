@@ -56,7 +56,7 @@ func TestCapabilitiesFollowTheDialect(t *testing.T) {
 		dialect Dialect
 		want    string
 	}{
-		"own":   {Dialect{}, "listing {50000 190000000 0 0s} 0s [synthetic personal health]"},
+		"own":   {Dialect{}, "listing {50000 190000000 0 0s} 0s [synthetic personal]"},
 		"azure": {Azure, "listing {50000 190000000 0 0s} 0s [synthetic]"},
 		"groq":  {Groq, "listing {50000 95000000 0 0s} 720h0m0s [synthetic]"},
 		"told little": {Dialect{Settlement: batch.SettleByResults, Limits: batch.Limits{Items: 7, ItemBytes: 9}, ResultsFor: time.Hour, Classes: []batch.DataClass{batch.DataPersonal}},
@@ -84,6 +84,35 @@ func TestProcessorIsPartOfTheAccount(t *testing.T) {
 	cfg.Endpoint = EndpointResponses
 	if third := newClient(t, cfg).Account(); third != first {
 		t.Errorf("%+v, want %+v", third, first)
+	}
+}
+
+// A key may be rotated where something else tells an account from others: a
+// project that the service knows, or a host of its own.
+func TestRotationByService(t *testing.T) {
+	for name, tc := range map[string]struct {
+		dialect Dialect
+		stays   bool
+	}{"own": {Dialect{}, true}, "azure": {Azure, true}, "groq": {Groq, false}} {
+		print := func(key, project string) string {
+			cfg := config("http://127.0.0.1:1")
+			cfg.Dialect, cfg.Project, cfg.APIKey = tc.dialect, project, func() string { return key }
+			return newClient(t, cfg).Account().Fingerprint
+		}
+		if (print("sk-1", "main") == print("sk-2", "main")) != tc.stays {
+			t.Errorf("%s: another key, and the account stays %v", name, !tc.stays)
+		}
+		if print("sk-1", "") == print("sk-2", "") {
+			t.Errorf("%s: another key without a project is the same account", name)
+		}
+		if (print("sk-1", "a") == print("sk-1", "b")) == tc.stays {
+			t.Errorf("%s: a project tells accounts apart %v", name, !tc.stays)
+		}
+	}
+	cfg := config("http://127.0.0.1:1")
+	cfg.Dialect.Projects = "no"
+	if _, err := New(cfg); err == nil {
+		t.Error("an unknown word for projects is taken")
 	}
 }
 

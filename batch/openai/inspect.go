@@ -16,6 +16,9 @@ func (c *Client) Inspect(ctx context.Context, jobID string) (batch.Inspection, e
 	if !transport.PathSafe(jobID) {
 		return batch.Inspection{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Inspection{}, err
+	}
 	a, err := c.call(ctx, http.MethodGet, "/batches/"+jobID, nil)
 	switch {
 	case err != nil:

@@ -87,6 +87,9 @@ func (c *Client) Cancel(ctx context.Context, jobID string) error {
 	if !transport.PathSafe(jobID) {
 		return &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
 	}
+	if err := c.key.Check(op); err != nil {
+		return err
+	}
 	a, err := c.call(ctx, http.MethodPost, "/batches/"+jobID+"/cancel", nil)
 	switch {
 	case err != nil:

@@ -36,6 +36,9 @@ func (c *Client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 	if err != nil {
 		return batch.Job{}, err
 	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Job{}, err
+	}
 	a, err := c.call(ctx, http.MethodPost, "/batches", body)
 	if err != nil {
 		kind := batch.UnknownOutcome
@@ -95,6 +98,9 @@ func (c *Client) Status(ctx context.Context, jobID string) (batch.Job, error) {
 	const op = "status"
 	if !transport.PathSafe(jobID) {
 		return batch.Job{}, &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidID}
+	}
+	if err := c.key.Check(op); err != nil {
+		return batch.Job{}, err
 	}
 	a, err := c.call(ctx, http.MethodGet, "/batches/"+jobID, nil)
 	switch {

@@ -136,6 +136,9 @@ func (c *Client) list(ctx context.Context, op, path string, query url.Values, af
 		query.Set(name, after)
 	}
 	query.Set("limit", strconv.Itoa(asked))
+	if err := c.key.Check(op); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
 	req := c.request(ctx, http.MethodGet, path, nil)

@@ -126,6 +126,7 @@ func config(baseURL string) Config {
 	return Config{
 		Name:           "main",
 		BaseURL:        baseURL + "/v1",
+		Organization:   "org_1",
 		Project:        "proj_1",
 		APIKey:         func() string { return testKey },
 		FingerprintKey: bytes.Repeat([]byte("k"), 32),
@@ -213,6 +214,11 @@ func (s *server) Finish(jobID string, e batchtest.Ending) {
 		job["status"] = "failed"
 		faults := []any{map[string]any{"code": "invalid_json_line", "message": batchtest.Marker, "line": 1}}
 		job["errors"] = map[string]any{"data": faults}
+		if s.service.dialect.BarePaths { // Azure: ids of files, and nothing ran
+			faults[0] = map[string]any{"code": "token_limit_exceeded", "message": batchtest.Marker, "line": nil}
+			job["output_file_id"], job["error_file_id"] = "file-none-1", "file-none-2"
+			job["request_counts"] = map[string]any{"total": 0, "completed": 0, "failed": 0}
+		}
 		if s.service.dialect.Cursor {
 			job["errors"] = faults
 		}
@@ -253,7 +259,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := s.service.dialect.KeyHeader; h != "" {
 		key, header = testKey, h
 	}
-	if r.Header.Get(header) != key || header != "Authorization" && r.Header.Get("Authorization") != "" || r.Header.Get("OpenAI-Project") != "proj_1" || op == "" {
+	project := "proj_1"
+	if s.service.dialect.Projects != ProjectsKnown { // a service that no contract gives the header
+		project = ""
+	}
+	if r.Header.Get(header) != key || header != "Authorization" && r.Header.Get("Authorization") != "" || strings.Join(r.Header.Values("OpenAI-Project"), ",") != project || len(r.Header.Values("OpenAI-Organization")) > 0 != (project != "") || op == "" {
 		s.t.Errorf("%s %s with headers %v", r.Method, r.URL.Path, r.Header)
 	}
 	for k, v := range s.service.query {

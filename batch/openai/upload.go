@@ -23,6 +23,9 @@ func (c *Client) Upload(ctx context.Context, in batch.Input) (string, error) {
 	if !transport.PathSafe(in.Name) || !strings.HasSuffix(in.Name, ".jsonl") {
 		return "", &batch.Error{Op: op, Kind: batch.Rejected, Code: codeInvalidName}
 	}
+	if err := c.key.Check(op); err != nil {
+		return "", err
+	}
 	head, tail, contentType := c.envelope(in)
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TransferTimeout)
 	defer cancel()

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -190,20 +191,26 @@ func jobOf(w *wireJob) (job batch.Job, told echo, err error) {
 	}
 	job.Files, err = files(w)
 	if job.Phase == batch.PhaseInvalid {
-		settleFailed(&job, w.Errors.v)
+		settleFailed(&job, w)
 	}
 	return job, told, err
 }
 
 // settleFailed asks whether a failed job ran. The word means that the body was
 // refused and nothing ran, so that its texts may be sent again; results, or
-// the count of them, are proof of the contrary, whatever the word.
-func settleFailed(job *batch.Job, data []loose.Obj[wireFault]) {
-	if len(job.Files) > 0 || job.Counts.Completed > 0 {
+// the count of them, are proof of the contrary, whatever the word. The ids of
+// result files are no such proof beside a reason for the whole body and counts
+// of none: Azure gives both ids to a job that never began, for a full quota
+// among others.
+func settleFailed(job *batch.Job, w *wireJob) {
+	all, c := faults(w.Errors.v), w.Counts.V
+	none := c.Completed.Set && c.Completed.V == 0 && c.Failed.V == 0 &&
+		slices.ContainsFunc(all, func(f batch.Fault) bool { return f.Line == 0 && f.Code != "" })
+	if job.Counts.Completed > 0 || len(job.Files) > 0 && !none {
 		job.Phase = batch.PhaseEnded
 		return
 	}
-	job.Faults = faults(data)
+	job.Faults, job.Files = all, nil
 }
 
 // phase compares without case: some servers write Completed or COMPLETED.

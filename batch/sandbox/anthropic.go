@@ -241,8 +241,7 @@ func (s *Server) messageFault(w http.ResponseWriter, f Fault) *messageError {
 		switch f.text("form") {
 		case "tier":
 			e.Status, e.Details = http.StatusTooManyRequests, &errorDetails{"enforced_spend_limit_reached"}
-		case "own":
-			e.Details = &errorDetails{"spend_limit_reached"}
+		case "own": // no code is documented, so that it is like any refusal
 		case "billing":
 			e.Status = http.StatusPaymentRequired
 		}

@@ -18,7 +18,7 @@ var messageRequestFaults = []struct {
 	{"too_large:form=json", 413, "request_too_large", nil, "-Request-Id"},
 	{"too_large", 413, nil, nil, "-Request-Id"},
 	{"spend_limit", 429, "rate_limit_error", "enforced_spend_limit_reached", "-Retry-After"},
-	{"spend_limit:form=own", 400, "invalid_request_error", "spend_limit_reached", ""},
+	{"spend_limit:form=own", 400, "invalid_request_error", nil, ""},
 	{"spend_limit:form=billing", 402, "billing_error", nil, ""},
 	{"insufficient_quota", 429, "rate_limit_error", "enforced_spend_limit_reached", "-Retry-After"},
 	{"on_hold", 400, "invalid_request_error", "organization_on_hold", ""},

@@ -18,7 +18,7 @@ var messageSpecs = []spec{
 	{name: "too_large", stage: beforeActing, does: "413 from what is in front of the API", params: []param{on(opCreate),
 		{name: "form", kind: isChoice, def: "html", does: "html, or json without the outer type", of: []string{"html", "json"}}}},
 	{name: "spend_limit", stage: beforeActing, does: "the money ran out, in the form of the Message Batches API", params: []param{on(opCreate),
-		{name: "form", kind: isChoice, def: "tier", does: "tier: 429 without Retry-After; own: 400; billing: 402", of: []string{"tier", "own", "billing"}}}},
+		{name: "form", kind: isChoice, def: "tier", does: "tier: 429 without Retry-After; own: 400 without a code; billing: 402", of: []string{"tier", "own", "billing"}}}},
 	{name: "on_hold", stage: beforeActing, does: "400 organization_on_hold", params: []param{on(opCreate)}},
 	{name: "other_workspace", stage: answering, does: "the answer names another workspace", params: []param{on(anyOp)}},
 

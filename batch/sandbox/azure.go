@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -108,19 +109,31 @@ type loginError struct {
 	Description string `json:"error_description"`
 }
 
+// gatewayCode is the code of a rate limit of the gateway in front.
+const gatewayCode = "429"
+
 // azureCodes are the documented codes; the gateway in front writes the status.
 var azureCodes = map[int]string{
 	400: "InvalidRequestBody", 404: "ResourceNotFound", 429: "TooManyRequests", 500: "InternalError", 503: "ServerBusy",
 	401: "401", 402: "402", 403: "403", 408: "408", 409: "409",
 }
 
-// envelope is an error in the form of the API that op belongs to.
-func envelope(op string, e *apiError) any {
+// envelope is an error in the form of the API that op belongs to. Content Safety
+// repeats the code in a header; the gateway in front of it, whose code is the
+// status, does not.
+func envelope(w http.ResponseWriter, op string, e *apiError) any {
 	switch op {
 	case opAnalyze:
+		code := azureCodes[e.Status]
+		if e.Code == gatewayCode {
+			code = gatewayCode
+		}
+		if code != strconv.Itoa(e.Status) {
+			w.Header().Set("X-Ms-Error-Code", code)
+		}
 		return struct {
 			Error azureError `json:"error"`
-		}{azureError{azureCodes[e.Status], e.Message}}
+		}{azureError{code, e.Message}}
 	case opToken:
 		return loginError{e.Code, e.Message}
 	}

@@ -78,6 +78,7 @@ var callFaults = []struct {
 	{"payment_required:op=analyze", 402, `{"error":{"code":"402"`, ""},
 	{"server_error:op=analyze,status=503", 503, `{"error":{"code":"ServerBusy"`, ""},
 	{"rate_limit:op=analyze", 429, `{"error":{"code":"TooManyRequests"`, ""},
+	{"rate_limit:op=analyze,code=429", 429, `{"error":{"code":"429"`, ""},
 	{"not_found:op=analyze", 404, `{"error":{"code":"ResourceNotFound"`, ""},
 	{"grade_missing", 200, `{"category":"Hate"},`, ""},
 	{"grade_absent:category=SelfHarm", 200, `"Hate"`, "SelfHarm"},
@@ -230,5 +231,45 @@ func TestChat(t *testing.T) {
 		if status, _ := keyed.posted(chatPath, "application/json", rudePost, "Authorization", "Bearer "+key); status != want {
 			t.Errorf("key %q: HTTP %d", key, status)
 		}
+	}
+}
+
+// The API repeats the code of an error in a header, and its gateway does not.
+func TestAnalyzeErrorHeader(t *testing.T) {
+	r := newRig(t)
+	for fault, want := range map[string]string{
+		"rate_limit:op=analyze": "TooManyRequests", "server_error:op=analyze,status=503": "ServerBusy", "bad_request:op=analyze": "InvalidRequestBody",
+		"rate_limit:op=analyze,code=429": "", "unauthorized:op=analyze": "", "listing_cut": "",
+	} {
+		r.faults(fault)
+		req, err := http.NewRequest("POST", r.url+analyzePath, strings.NewReader(rudeText))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Ocp-Apim-Subscription-Key", r.key)
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := resp.Header.Get("X-Ms-Error-Code"); got != want {
+			t.Errorf("%s: %q, want %q", fault, got, want)
+		}
+	}
+}
+
+// What becomes of an empty text is not documented, so that it can be either.
+func TestAnalyzeEmptyText(t *testing.T) {
+	r := newRig(t)
+	empty := strings.Replace(rudeText, "you idiot "+marker, "", 1)
+	if status, body := r.analyze(empty); status != 400 {
+		t.Errorf("HTTP %d, %s", status, body)
+	}
+	r.faults("empty_text_graded:times=1")
+	if status, body := r.analyze(empty); status != 200 || !strings.Contains(body, `"category":"Hate"`) {
+		t.Errorf("HTTP %d, %s", status, body)
+	}
+	if status, body := r.analyze(empty); status != 400 {
+		t.Errorf("afterwards: HTTP %d, %s", status, body)
 	}
 }

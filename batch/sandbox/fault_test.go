@@ -278,6 +278,7 @@ var jobFaults = []struct {
 	check func(t *testing.T, r *rig, j map[string]any)
 }{
 	{fault: "token_limit_exceeded", at: time.Minute, want: map[string]any{"status": "failed"}, check: wantProblem("token_limit_exceeded")},
+	{fault: "failed_file_ids", at: 2 * time.Minute, want: map[string]any{"status": "completed", "error_file_id": nil}},
 	{fault: "validate_file_missing", at: time.Minute, want: map[string]any{"status": "failed"}, check: wantProblem("invalid_request")},
 	{fault: "all_failed:status=500", at: 2 * time.Minute, want: map[string]any{"status": "completed", "output_file_id": nil, "request_counts.failed": 10.0, "request_counts.completed": 0.0},
 		check: func(t *testing.T, r *rig, j map[string]any) {
@@ -410,6 +411,23 @@ func TestErrorsArray(t *testing.T) {
 	}
 }
 
+// A job that failed has the ids of files in the one form, and none in the other.
+func TestFailedFileIDs(t *testing.T) {
+	for _, with := range []bool{true, false} {
+		r := newRig(t)
+		r.faults("token_limit_exceeded")
+		if with {
+			r.faults("token_limit_exceeded", "failed_file_ids")
+		}
+		id := r.create(r.upload(inputOf(1)))
+		r.clock.add(time.Minute)
+		j := r.job(id)
+		if (j["output_file_id"] != nil) != with || (j["error_file_id"] != nil) != with || j["status"] != "failed" || at(j, "request_counts", "total") != 0.0 {
+			t.Errorf("with ids %v: %v", with, j)
+		}
+	}
+}
+
 func TestVanish(t *testing.T) {
 	r := newRig(t)
 	r.faults("vanish:after=30s")
@@ -484,7 +502,7 @@ func TestEveryFaultIsTested(t *testing.T) {
 	// These have a test of their own, above or beside the lists.
 	tested := map[string]bool{
 		"delay": true, "listing_lag": true, "listing_cut": true, "listing_hole": true, "short_page": true, "answer_cut": true, "content_cut": true, "content_not_found": true,
-		"vanish": true, "slow_cancel": true, "cancel_loses": true, "errors_array": true, "response_failed": true, "category_missing": true,
+		"vanish": true, "slow_cancel": true, "cancel_loses": true, "errors_array": true, "response_failed": true, "category_missing": true, "empty_text_graded": true,
 	}
 	add := func(fault string) {
 		name, _, _ := strings.Cut(fault, ":")

@@ -94,7 +94,7 @@ var commonSpecs = []spec{
 	{name: "delay", stage: afterActing, does: "act, then answer late, in real time", params: []param{on(opCreate),
 		{name: "by", kind: isDuration, def: "30s", does: "how late"}}},
 	{name: "rate_limit", stage: beforeActing, does: "429 rate_limit_exceeded", params: []param{on(anyOp),
-		{name: "code", kind: isChoice, def: "rate_limit_exceeded", does: "rate_limit_exceeded or slow_down", of: []string{"rate_limit_exceeded", "slow_down"}},
+		{name: "code", kind: isChoice, def: "rate_limit_exceeded", does: "rate_limit_exceeded, slow_down, or 429 as the gateway of Azure AI Content Safety", of: []string{"rate_limit_exceeded", "slow_down", gatewayCode}},
 		{name: "retry_after", kind: isCount, def: "20", does: "seconds to wait"},
 		{name: "form", kind: isChoice, def: "seconds", does: "how Retry-After is written: seconds, date or none", of: []string{"seconds", "date", "none"}}}},
 	{name: "insufficient_quota", stage: beforeActing, does: "429 insufficient_quota: the money ran out", params: []param{on(opCreate)}},
@@ -130,6 +130,7 @@ var commonSpecs = []spec{
 
 	{name: "token_limit_exceeded", stage: ofJob, does: "validation fails: enqueued token limit"},
 	{name: "validate_file_missing", stage: ofJob, does: "validation fails: Cannot find file, although it is there"},
+	{name: "failed_file_ids", stage: ofJob, does: "a job that failed validation has the ids of both result files"},
 	{name: "all_failed", stage: ofJob, does: "completed, every line failed, no output file", params: []param{
 		{name: "status", kind: isCount, def: "400", does: "HTTP status of the lines"}}},
 	{name: "empty_error_id", stage: ofJob, does: `error_file_id is "" where it would be null`},
@@ -192,6 +193,7 @@ var commonSpecs = []spec{
 
 	{name: "payment_required", stage: beforeActing, does: "402", params: []param{on(opAnalyze)}},
 	{name: "chat_loading", stage: beforeActing, op: opChat, does: "503, while the model is loaded"},
+	{name: "empty_text_graded", stage: answering, op: opAnalyze, does: "an empty text is graded, not refused; neither is documented"},
 	{name: "short_grant", stage: answering, op: opToken, does: "tokens end early", params: []param{
 		{name: "seconds", kind: isCount, def: "60", does: "virtual seconds"}}},
 

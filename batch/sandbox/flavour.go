@@ -17,7 +17,7 @@ const (
 	// parameter api-version; the key in the header api-key or as a bearer token;
 	// endpoints spelled with and without /v1; 201 for an upload; files that live
 	// for 14 days at least; capitalised statuses and RFC 3339 times; an error file
-	// of zero bytes where nothing failed.
+	// of zero bytes where nothing failed, and the ids of both files where all did.
 	FlavourAzure Flavour = "azure"
 )
 
@@ -55,7 +55,7 @@ func (f Flavour) status(op string) int {
 // jobFaults are what is usual here and odd elsewhere.
 func (f Flavour) jobFaults() []Fault {
 	if f == FlavourAzure {
-		return []Fault{{Name: "other_spelling"}, {Name: "zero_byte_error_file"}}
+		return []Fault{{Name: "other_spelling"}, {Name: "zero_byte_error_file"}, {Name: "failed_file_ids"}}
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (s *Server) finish(w http.ResponseWriter, op, project string, a answer, err
 			s.log.Error().Err(err).Str("op", op).Msg("sandbox failed")
 			e = &apiError{Status: http.StatusInternalServerError, Type: "server_error", Message: "The sandbox failed; see its log."}
 		}
-		status, body = e.Status, envelope(op, e)
+		status, body = e.Status, envelope(w, op, e)
 	}
 	s.log.Info().Str("op", op).Str("project", project).Str("id", a.id).Int("status", status).Msg("request")
 	share := 1.0
@@ -216,7 +216,7 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, op string, f Fau
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	default:
 		e := s.faultError(w, f)
-		writeJSON(w, e.Status, envelope(op, e))
+		writeJSON(w, e.Status, envelope(w, op, e))
 	}
 	return true
 }

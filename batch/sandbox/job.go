@@ -219,6 +219,9 @@ func (j *job) body(now time.Time) jobBody {
 		if _, ok := j.fault("errors_array"); ok {
 			b.Errors = j.Checked.Problems
 		}
+		if _, ok := j.fault("failed_file_ids"); ok {
+			b.OutputFile, b.ErrorFile = "file-none-"+j.ID, "file-none-"+j.ID
+		}
 		return b
 	case statusCompleted:
 		b.CompletedAt = at(c.at)

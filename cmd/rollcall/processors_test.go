@@ -94,7 +94,7 @@ func declared(t *testing.T) []declaration {
 	passed := must(through, err)
 	safety, err := contentsafety.New(contentsafety.Config{Name: "a", BaseURL: "https://a.cognitiveservices.azure.com", Key: key, FingerprintKey: mac})
 	graded := must(safety, err)
-	own, err := inhouse.New(inhouse.Config{Name: "a", BaseURL: "https://models.example.org/v1", FingerprintKey: mac})
+	own, err := inhouse.New(inhouse.Config{Name: "a", BaseURL: "http://10.20.0.7:8000/v1", PermittedRanges: ranges, FingerprintKey: mac})
 	return []declaration{
 		{name: "OpenAI", can: shaped("openai", "", openai.Dialect{})},
 		{name: "Azure OpenAI", can: shaped("azure-openai", "https://a.openai.azure.com/openai/v1", openai.Azure)},

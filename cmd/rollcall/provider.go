@@ -150,6 +150,8 @@ what you have read out of them, together with the documents:
         "evidence": {"submit_route": "ai.batch.submit#/path", …}}
      Each claim of the contract names the place in a document that says so. What no
      document says is left out, and the account then does without it, or stays closed.
+     That a repeat is the same job (idempotent) is proven by a plain true and by nothing
+     else: without one, a person settles each create whose answer is lost.
   3. Make the pin of all of them, and name it in infrai.pin of the account:
        rollcall provider pin infrai reading.json submit.json status.json … --out infrai.pin.json
        rollcall provider check

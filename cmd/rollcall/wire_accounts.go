@@ -86,7 +86,8 @@ func (d *deployment) secret(acc configs.Account, s configs.Secret) func() string
 	return func() string {
 		v, err := s.Read()
 		if err != nil {
-			d.log.Error().Str("account", acc.Name).Msg("a key of the account can no longer be read")
+			// The error names the field and the file, and holds nothing of a key.
+			d.log.Error().Str("account", acc.Name).Err(err).Msg("a key of the account can no longer be read; nothing is sent meanwhile")
 		}
 		return v
 	}
@@ -114,6 +115,10 @@ func (d *deployment) openaiConfig(acc configs.Account) openai.Config {
 // is written about it in its place.
 func dialectOf(acc configs.Account) openai.Dialect {
 	d := map[configs.Like]openai.Dialect{configs.LikeAzure: openai.Azure, configs.LikeGroq: openai.Groq}[acc.Like()]
+	if acc.Provider != "openai" && d.Classes == nil {
+		// OpenAI's documents say nothing about a service that is like it.
+		d.Classes = []batch.DataClass{batch.DataSynthetic}
+	}
 	if acc.OpenAI == nil {
 		return d
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"os"
@@ -145,8 +146,9 @@ func TestEveryAccountSettingReachesTheClient(t *testing.T) {
 			APIKey: theKey, FingerprintKey: d.fingerprintKey(), CAFile: "ca.pem", AllowLoopback: true, PermittedRanges: ranges,
 			CallTimeout: time.Second, TransferTimeout: time.Minute,
 		}
-		// The adapter takes no length of a line and no key window in a dialect.
-		everyFieldIsSet(t, want, "Now", "Record", "Dialect.Limits.ItemBytes", "Dialect.Limits.KeyWindow")
+		// The adapter takes no length of a line and no key window in a dialect, and
+		// what a service knows of projects goes with the one that it is like.
+		everyFieldIsSet(t, want, "Now", "Record", "Dialect.Limits.ItemBytes", "Dialect.Limits.KeyWindow", "Dialect.Projects")
 		sameConfig(t, d.openaiConfig(acc), want)
 	})
 	t.Run("anthropic", func(t *testing.T) {
@@ -221,6 +223,24 @@ func TestEveryAccountSettingReachesTheClient(t *testing.T) {
 	})
 }
 
+// TestLogNamesTheKeyThatIsAway: where to look, and not what was there.
+func TestLogNamesTheKeyThatIsAway(t *testing.T) {
+	var log bytes.Buffer
+	d := wiring(t)
+	d.log = zerolog.New(&log)
+	acc := configs.Account{Name: "main", APIKey: secretFile(t, "the-key")}
+	read := d.secret(acc, acc.APIKey)
+	if read() != "the-key" || log.Len() != 0 {
+		t.Fatalf("the key is %q, and the log has %s", read(), &log)
+	}
+	if err := os.Chmod(acc.APIKey.File, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); got != "" || !strings.Contains(log.String(), `"account":"main"`) || !strings.Contains(log.String(), "chmod 600 "+acc.APIKey.File) {
+		t.Errorf("the key is %q, and the log has %s", got, &log)
+	}
+}
+
 // TestDialectsBeginWithTheirPreset: what is left out stays as the service has it.
 func TestDialectsBeginWithTheirPreset(t *testing.T) {
 	for provider, want := range map[string]openai.Dialect{"openai": {}, "azure-openai": openai.Azure, "groq": openai.Groq} {
@@ -233,6 +253,11 @@ func TestDialectsBeginWithTheirPreset(t *testing.T) {
 		if diff := cmp.Diff(want, dialectOf(acc)); diff != "" {
 			t.Errorf("%s, with a change (-want +got):\n%s", provider, diff)
 		}
+	}
+	// OpenAI's documents are about OpenAI alone.
+	own := configs.Account{Provider: "my-service", OpenAI: &configs.OpenAI{Dialect: configs.Dialect{Like: configs.LikeOpenAI}}}
+	if got := dialectOf(own).Classes; !slices.Equal(got, []batch.DataClass{batch.DataSynthetic}) {
+		t.Errorf("a service that is like OpenAI gets texts that are %v", got)
 	}
 	if openai.Azure.KeyHeader != "api-key" || !openai.Azure.BarePaths {
 		t.Error("the preset itself was changed")

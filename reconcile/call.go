@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -194,7 +195,7 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 	var halt error
 	if _, err := l.r.accountFor(&policy); err != nil {
 		halt = errors.Join(err, l.r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, err.Error()))
-		l.floor = now.Add(l.r.Settings.SubmitRetry)
+		c.rest = now.Add(l.r.Settings.SubmitRetry)
 	} else {
 		halt = c.run(ctx)
 	}
@@ -209,7 +210,7 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 		place = l.place
 		l.place += time.Microsecond
 	}
-	left, err := l.r.Store.SettleCalls(ctx, now, later(l.floor, now).Add(place), job.ID)
+	left, err := l.r.Store.SettleCalls(ctx, now, later(later(l.floor, c.rest), now).Add(place), job.ID)
 	if err != nil {
 		return next, errors.Join(halt, err)
 	}
@@ -243,44 +244,76 @@ func (l *lane) drop(ctx context.Context, now time.Time, job *Job) error {
 // probing guards what this process knows about accounts: see Reconciler.probed.
 var probing sync.Mutex
 
+// question is what an account is probed for: a policy's classifier.
+type question struct {
+	account string // fingerprint
+	policy  PolicyKey
+}
+
 // probe asks, with a made-up text, whether the account answers as the lane needs
-// it, once in a process for each question. Anything but nil keeps the lane closed.
+// it, once in a process for each question until something makes it doubtful.
+// Anything but nil keeps the lane closed.
 func (c *calling) probe(ctx context.Context, now time.Time) error {
-	key := c.account.Fingerprint + " " + c.policy.Key().String()
+	asked := question{c.account.Fingerprint, c.policy.Key()}
 	probing.Lock()
-	known := c.r.probed[key]
+	known := c.r.probed[asked]
 	probing.Unlock()
 	if known {
 		return nil
 	}
-	subject := "account:" + c.account.Name
 	probeCtx, cancel := context.WithTimeout(ctx, c.r.Settings.CallWithin)
 	defer cancel()
 	if err := c.caller.Probe(probeCtx, c.question); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.shut = true
-		c.floor = now.Add(max(c.r.Settings.SubmitRetry, min(batch.RetryAfter(err), c.r.Settings.RetryCap)))
-		if kind, ok := brakeOf(err); ok {
-			return errors.Join(errLaneClosed, c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
-		}
-		if k := batch.KindOf(err); k == batch.Temporary || k == batch.RateLimited {
-			return fmt.Errorf("%w: %w", errLaneClosed, err) // of the moment: the next run asks again, and nobody has to decide
-		}
-		return errors.Join(errLaneClosed, c.r.raise(ctx, now, EventLaneClosed, subject, evidenceOf(err)))
+		return c.notAnswered(ctx, now, err)
 	}
-	if err := c.r.settle(ctx, now, EventLaneClosed, subject, "a made-up text was answered as it must be"); err != nil {
+	if err := c.r.settle(ctx, now, EventLaneClosed, c.subject(), "a made-up text was answered as it must be"); err != nil {
 		return err
 	}
+	c.fresh = true
 	probing.Lock()
 	defer probing.Unlock()
 	if c.r.probed == nil {
-		c.r.probed = map[string]bool{}
+		c.r.probed = map[question]bool{}
 	}
-	c.r.probed[key] = true
+	c.r.probed[asked] = true
 	return nil
 }
+
+// notAnswered says what follows from a probe that failed: what is wrong with the
+// account stops all that is called there, and what may be wrong with this
+// policy's classifier only its jobs.
+func (c *calling) notAnswered(ctx context.Context, now time.Time, err error) error {
+	again := now.Add(max(c.r.Settings.SubmitRetry, min(batch.RetryAfter(err), c.r.Settings.RetryCap)))
+	if kind := batch.KindOf(err); kind == batch.Rejected || kind == batch.BadAnswer {
+		c.rest = again
+		return errors.Join(errLaneClosed, c.close(ctx, now, err))
+	}
+	c.shut, c.floor = true, again
+	if kind, ok := brakeOf(err); ok {
+		return errors.Join(errLaneClosed, c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
+	}
+	return fmt.Errorf("%w: %w", errLaneClosed, err) // of the moment: the next run asks again, and nobody has to decide
+}
+
+// doubt forgets that the account has answered its probes, so that the next text
+// waits for another.
+func (c *calling) doubt() {
+	probing.Lock()
+	defer probing.Unlock()
+	maps.DeleteFunc(c.r.probed, func(q question, _ bool) bool { return q.account == c.account.Fingerprint })
+}
+
+// close tells that nothing of the policy is called until a probe is answered.
+func (c *calling) close(ctx context.Context, now time.Time, cause error) error {
+	return c.r.raise(ctx, now, EventLaneClosed, c.subject(), fmt.Sprintf("account %s, %s", c.account.Name, evidenceOf(cause)))
+}
+
+// subject is that of findings about what the policy asks the account: another
+// policy's probe says nothing about it.
+func (c *calling) subject() string { return "policy:" + c.policy.Key().String() }
 
 // errLaneClosed: nothing is called until the made-up text is answered. A finding
 // says why, unless it was a fault of the moment.

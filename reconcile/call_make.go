@@ -23,11 +23,13 @@ type calling struct {
 	proof    *keyProof
 	ends     chan callMade // has room for all that may be on their way
 
-	out     int   // calls on their way
-	halted  bool  // no further call of this job is begun in this turn
-	why     error // the first reason
-	waiting bool  // nothing was due at the last look
-	served  bool  // calls of this job were claimed in this turn
+	out     int       // calls on their way
+	halted  bool      // no further call of this job is begun in this turn
+	why     error     // the first reason
+	waiting bool      // nothing was due at the last look
+	served  bool      // calls of this job were claimed in this turn
+	fresh   bool      // a made-up text was answered in this turn
+	rest    time.Time // this job is not looked at before; zero for none
 }
 
 // callMade is what one call came to.
@@ -171,6 +173,7 @@ func (c *calling) make(ctx context.Context, call ClaimedCall) callMade {
 const (
 	codeSplitChanged = "split_changed" // the text is cut otherwise than when its first segment was answered
 	codeNotWanted    = "not_wanted"    // the member was withdrawn before it was asked about
+	codeOtherModel   = "other_model"   // an adapter's, of BadAnswer: another model answered than was asked for
 )
 
 var errNoText = errors.New("the ledger holds no text")
@@ -269,6 +272,7 @@ type judging struct {
 	retryAfter time.Duration // the longest that was asked for
 	more       bool          // calls are due that were not before
 	stop       error         // what stops every other call to the account
+	bad        error         // something answered that is not the processor as configured
 	damaged    UnreadableWorks
 	noKey      string // a work whose text no key opens
 }
@@ -299,8 +303,7 @@ func (j *judging) end(ctx context.Context, m *callMade) error {
 // failed says what becomes of a call that was not answered.
 func (j *judging) failed(m *callMade, end *CallEnd) {
 	end.Code = codeOf(m.err)
-	after := batch.RetryAfter(m.err)
-	j.retryAfter = max(j.retryAfter, after)
+	j.retryAfter = max(j.retryAfter, batch.RetryAfter(m.err))
 	switch batch.KindOf(m.err) {
 	case batch.Rejected:
 		end.Result = &batch.Result{Outcome: batch.ItemRejected, Code: end.Code}
@@ -309,15 +312,27 @@ func (j *judging) failed(m *callMade, end *CallEnd) {
 		end.Next = j.now // the account's instant holds it back
 	case batch.Denied, batch.OutOfCredit, batch.NotFound:
 		j.stop, end.Next = m.err, j.now
-	default:
-		if m.call.Faults+1 >= j.r.Settings.CallFaults {
-			// What the moment is to blame for ends by itself; this one may be the text's.
-			end.Result = &batch.Result{Outcome: batch.ItemFailed, Code: end.Code}
-			return
+	case batch.BadAnswer:
+		if j.bad == nil || end.Code == codeOtherModel {
+			j.bad = m.err
 		}
-		end.Fault = true
-		end.Next = j.now.Add(max(callWait(&j.r.Settings, m.call.Faults), min(after, j.r.Settings.RetryCap)))
+		if end.Next = j.now; j.fresh && end.Code != codeOtherModel {
+			j.fault(m, end) // the made-up text fared better, so that it may be the text's
+		}
+	default:
+		j.fault(m, end)
 	}
+}
+
+// fault counts a failure against a call. What the moment is to blame for ends by
+// itself; so many of them are an answer.
+func (j *judging) fault(m *callMade, end *CallEnd) {
+	if m.call.Faults+1 >= j.r.Settings.CallFaults {
+		end.Result = &batch.Result{Outcome: batch.ItemFailed, Code: end.Code}
+		return
+	}
+	end.Fault = true
+	end.Next = j.now.Add(max(callWait(&j.r.Settings, m.call.Faults), min(batch.RetryAfter(m.err), j.r.Settings.RetryCap)))
 }
 
 // codeOf is an error's code, or its kind when it has none.
@@ -359,7 +374,7 @@ func (j *judging) adjust(b Bucket) (Bucket, bool) {
 		b = b.slow(&j.r.Settings, j.now, j.retryAfter, j.refused)
 	}
 	if b.NotBefore.After(j.now) {
-		j.lane.floor = b.NotBefore
+		j.floor = b.NotBefore
 	}
 	return b, b != had
 }
@@ -378,10 +393,27 @@ func (j *judging) act(ctx context.Context) error {
 		j.halt(fmt.Errorf("the text of work %s cannot be read: %w", j.noKey, errNotSent))
 		return j.r.raise(ctx, j.now, EventTextUnreadable, "job:"+j.job.ID, "work:"+j.noKey)
 	}
-	if j.stop == nil {
-		return nil
+	var errs []error
+	if j.stop != nil {
+		j.shut = true
+		kind, _ := brakeOf(j.stop)
+		errs = append(errs, j.r.brake(ctx, j.now, kind, j.account.Name, evidenceOf(j.stop)))
 	}
-	j.shut = true
-	kind, _ := brakeOf(j.stop)
-	return j.r.brake(ctx, j.now, kind, j.account.Name, evidenceOf(j.stop))
+	if j.bad != nil {
+		errs = append(errs, errLaneClosed, j.astray(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// astray stops what is called of the policy after an answer that no text is to
+// blame for, and has each policy ask the made-up text first. The next texts would
+// go to another model as well, so that a person has to decide about it.
+func (j *judging) astray(ctx context.Context) error {
+	j.doubt()
+	j.rest = j.now.Add(j.r.Settings.SubmitRetry)
+	if codeOf(j.bad) == codeOtherModel {
+		j.shut = true
+		return j.r.brake(ctx, j.now, EventAnotherModel, j.account.Name, evidenceOf(j.bad))
+	}
+	return j.close(ctx, j.now, j.bad)
 }

@@ -275,8 +275,7 @@ func (j *jobReading) tell(ctx context.Context, chunk JudgedChunk) error {
 		errs = append(errs, j.brake(ctx, j.now, EventOutOfCredit, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))
 	}
 	if chunk.Outcomes[ItemUnapproved] > 0 { // the next texts would go there as well
-		_, err := j.Store.Pause(ctx, j.now, Pause{Scope: "account:" + account, Stage: PauseDispatch, Actor: "rollcall", Reason: string(UnapprovedProcessor)})
-		errs = append(errs, err)
+		errs = append(errs, j.pauseAccount(ctx, j.now, account, string(UnapprovedProcessor)))
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,183 @@
+package reconcile_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"rollcall/batch"
+	"rollcall/batch/fake"
+	"rollcall/batch/inhouse"
+	"rollcall/reconcile"
+	"rollcall/sql/sqltest"
+)
+
+// more makes another job of n reports.
+func (b *callBench) more(n int) {
+	b.t.Helper()
+	b.reports(n)
+	b.pass(b.r.Collect)
+	b.pass(b.r.Submit)
+}
+
+// days lets a process run the pass for a while.
+func (b *callBench) days(n int, every time.Duration) {
+	b.t.Helper()
+	for range int(time.Duration(n) * 24 * time.Hour / every) {
+		b.pass(b.r.Call)
+		b.Clock.Advance(every)
+	}
+}
+
+func TestS7_CalledAccountThatTurnsToAnotherModelIsBraked(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		other := false
+		b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) {
+			if other {
+				return true, &batch.Error{Op: "call", Kind: batch.BadAnswer, HTTPStatus: 200, Code: inhouse.CodeOtherModel}
+			}
+			return true, nil
+		}})
+		b.sent(1)
+		b.call()
+		other = true
+		b.more(9)
+		b.days(2, time.Hour)
+		n, _ := b.caller.Total()
+		if n -= 1; n < 1 || n > 4 {
+			t.Errorf("%d texts went to another model", n)
+		}
+		b.wantFindings("another_model")
+		b.want("pauses", "SELECT scope || ' ' || reason FROM pauses WHERE lifted_us IS NULL", "account:main another_model")
+		b.want("not held against the texts", "SELECT DISTINCT CAST(faults AS TEXT) || ' ' || code FROM calls WHERE state = 'due' AND attempts > 0", "0 other_model")
+		other = false
+		if err := b.Resume(t.Context(), b.Clock.Now(), "account:main", reconcile.PauseDispatch, "anna", "mended"); err != nil {
+			t.Fatal(err)
+		}
+		probes := b.caller.Probes()
+		b.call()
+		if got := b.caller.Probes(); got != probes+1 {
+			t.Errorf("%d probes before the next text, want one", got-probes)
+		}
+		b.done()
+		b.wantClassified(10)
+	})
+}
+
+func TestBadAnswersOfACallCloseTheLaneUntilAProbe(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		broken, probes := false, 0
+		fault := func(op string) error {
+			if broken {
+				return &batch.Error{Op: op, Kind: batch.BadAnswer, HTTPStatus: 302}
+			}
+			return nil
+		}
+		b.processor(fake.CallerOptions{
+			Hook:  func(fake.Call) (bool, error) { return true, fault("call") },
+			Probe: func() error { probes++; return fault("probe") },
+		})
+		b.sent(1)
+		b.call()
+		broken = true
+		b.more(9)
+		b.days(2, time.Hour)
+		if n, _ := b.caller.Total(); n-1 < 1 || n-1 > 4 {
+			t.Errorf("%d texts went to what is not the processor", n-1)
+		}
+		if probes < 40 {
+			t.Errorf("%d probes in two days", probes)
+		}
+		b.wantFindings("lane_closed")
+		b.want("subject", "SELECT subject FROM findings", "policy:p/1")
+		b.want("faults", "SELECT DISTINCT CAST(faults AS TEXT) FROM calls", "0")
+		broken = false
+		b.call()
+		b.wantFindings()
+		b.done()
+		b.wantClassified(10)
+	})
+}
+
+// A text may itself be to blame: its answer is longer than an answer may be. It is
+// not sent for ever, and the others are answered.
+func TestF19_BadAnswersAboutOneTextAreBounded(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		bad := reportText("r2", 1)
+		b.processor(fake.CallerOptions{Hook: func(c fake.Call) (bool, error) {
+			if c.Text == bad {
+				return true, &batch.Error{Op: "call", Kind: batch.BadAnswer, HTTPStatus: 200}
+			}
+			return true, nil
+		}})
+		b.r.Settings.CallRate.AtOnce = 1
+		b.sent(5)
+		b.days(2, time.Hour)
+		if n, most := b.caller.Called(bad), int(b.r.Settings.CallFaults); n != most {
+			t.Errorf("the text was sent %d times, want %d", n, most)
+		}
+		b.wantCalls(4 + b.caller.Called(bad))
+		b.pass(b.r.Consume)
+		b.want("items", "SELECT outcome || ' ' || code || ' ' || CAST(COUNT(*) AS TEXT) FROM items GROUP BY outcome, code ORDER BY outcome", "failed bad_answer 1", "succeeded  4")
+	})
+}
+
+// picky is a caller whose probe depends on what is asked.
+type picky struct {
+	*fake.Caller
+	probe func(c *batch.Classifier) error
+}
+
+func (p picky) Probe(_ context.Context, c *batch.Classifier) error { return p.probe(c) }
+
+func TestBoundaryThatNoLongerMatchesHoldsBackItsJobOnly(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.sent(2)
+		moved := callAccount
+		moved.Region = "other"
+		b.caller = fake.NewCaller(fake.CallerOptions{Account: moved, Answer: func(fake.Call) (batch.Result, error) { return fake.Answer(goodAnswer), nil }})
+		b.r = b.process()
+		p := sqltest.Policy("p", 2)
+		p.Boundary.Region = "other"
+		b.policy = b.Approve(t, p)
+		b.more(3)
+		b.call()
+		b.wantCalls(3)
+		b.wantFindings("boundary_mismatch")
+		b.want("jobs", "SELECT state || ' ' || CAST(policy_version AS TEXT) FROM jobs ORDER BY policy_version", "submitted 1", "ended 2")
+	})
+}
+
+func TestProbeThatFailsForOnePolicyClosesIts(t *testing.T) {
+	for _, kind := range []batch.Kind{batch.Rejected, batch.BadAnswer} {
+		t.Run(string(kind), func(t *testing.T) {
+			onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+				broken := true
+				b.r.Callers = []batch.Caller{picky{b.caller, func(c *batch.Classifier) error {
+					if broken && c.Model == "fake-2" {
+						return &batch.Error{Op: "probe", Kind: kind, Code: "no"}
+					}
+					return nil
+				}}}
+				p := sqltest.Policy("q", 1)
+				p.Classifier.Model, p.Classifier.AnswersAs = "fake-2", []string{"fake-1"}
+				first := b.policy
+				b.policy = b.Approve(t, p)
+				b.more(2)
+				b.call()
+				b.wantCalls(0)
+				b.policy = first
+				b.more(3)
+				b.days(1, time.Hour)
+				b.wantCalls(3)
+				b.wantFindings("lane_closed") // a good probe of p says nothing about q
+				b.want("subject", "SELECT subject FROM findings", "policy:q/1")
+				broken = false
+				b.call()
+				b.wantFindings()
+				b.done()
+				b.wantClassified(5)
+			})
+		})
+	}
+}

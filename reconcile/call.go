@@ -219,11 +219,27 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 	}
 	// Each call has its answer. If the process dies here, the next run ends the job.
 	if err := c.end(ctx, now); err != nil {
-		return next, err
+		return next, l.notEnded(ctx, now, job.ID, err)
 	}
 	l.tally.Seen++
 	l.tally.Moved++
 	return time.Time{}, nil
+}
+
+// errNotEnded means that a job has all its answers, and that they could not be
+// put together. It is tried again.
+var errNotEnded = errors.New("its answers are kept, and it is ended later")
+
+// notEnded puts a job off that could not be ended, so that it does not hold up
+// the others. What stops the pass stays as it is.
+func (l *lane) notEnded(ctx context.Context, now time.Time, jobID string, err error) error {
+	if ctx.Err() != nil || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrUnwritable) {
+		return err
+	}
+	if unsaid := ignoreMoved(l.r.Store.DelayPoll(ctx, jobID, now.Add(l.r.Settings.SubmitRetry))); unsaid != nil {
+		return errors.Join(err, unsaid)
+	}
+	return fmt.Errorf("%w; %w", err, errNotEnded)
 }
 
 // drop ends the calls of members that are not wanted any more, also while

@@ -9,6 +9,7 @@ import (
 	"rollcall/batch/fake"
 	"rollcall/batch/inhouse"
 	"rollcall/reconcile"
+	"rollcall/reconcile/crashpoint"
 	"rollcall/sql/sqltest"
 )
 
@@ -180,4 +181,60 @@ func TestProbeThatFailsForOnePolicyClosesIts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// beside gives the process another account, at a host of its own, and makes a job
+// of n reports for it.
+func (b *callBench) beside(n int) *fake.Caller {
+	b.t.Helper()
+	other := fake.NewCaller(fake.CallerOptions{Account: batch.Account{Processor: "fake", Name: "second", Host: "fake2.test", Region: "test", Fingerprint: "fp-second"},
+		Answer: func(fake.Call) (batch.Result, error) { return fake.Answer(goodAnswer), nil }})
+	p := sqltest.Policy("q", 1)
+	p.Boundary.Account, p.Boundary.Host = "second", "fake2.test"
+	b.policy = b.Approve(b.t, p)
+	b.r.Callers = append(b.r.Callers, other)
+	b.more(n)
+	return other
+}
+
+func TestStoredAnswerThatIsDamaged(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.sent(3)
+		b.dies(crashpoint.CallNoted, 1)
+		b.r = b.process()
+		b.change("UPDATE calls SET encrypted = (SELECT encrypted FROM texts LIMIT 1) WHERE work_id = (SELECT MIN(work_id) FROM calls WHERE encrypted IS NOT NULL)")
+		other := b.beside(2)
+		b.days(1, time.Hour)
+		if n, _ := other.Total(); n != 2 {
+			t.Errorf("%d calls to the account behind it", n)
+		}
+		b.wantJobs("ended", "ended")
+		b.wantFindings("text_unreadable")
+		b.want("subject", "SELECT 'x' FROM findings f JOIN works w ON f.subject = 'work:' || w.work_id", "x")
+		b.done()
+		b.wantClassified(4)
+		b.want("reason", "SELECT reason FROM review_records WHERE kind = 'unclassified'", "text_unreadable")
+	})
+}
+
+func TestStoredAnswersWhoseKeyIsMissingWait(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.sent(3)
+		b.dies(crashpoint.CallNoted, 1)
+		b.r = b.process()
+		b.change("UPDATE calls SET key_id = 'lost-' || key_id WHERE key_id IS NOT NULL")
+		other := b.beside(2)
+		b.days(1, time.Hour)
+		if n, _ := other.Total(); n != 2 {
+			t.Errorf("%d calls to the account behind it", n)
+		}
+		b.wantJobs("submitted", "ended")
+		b.want("finding", "SELECT name FROM findings f JOIN jobs j ON f.subject = 'job:' || j.job_id WHERE j.state = 'submitted'", "text_unreadable")
+		calls, _ := b.caller.Total()
+		b.change("UPDATE calls SET key_id = SUBSTR(key_id, 6) WHERE key_id LIKE 'lost-%'")
+		b.days(1, time.Hour)
+		b.done()
+		b.wantCalls(calls)
+		b.wantClassified(5)
+	})
 }

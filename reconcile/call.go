@@ -188,13 +188,20 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
+	named, unmatched := l.r.accountFor(&policy)
+	if unmatched == nil && named.Account().Name != l.account.Name {
+		if named.Account().Fingerprint == l.account.Fingerprint {
+			return next, nil // another lane's: one host may have several names
+		}
+		unmatched = fmt.Errorf("job %s was taken to account %s, and policy %s names %s: %w", job.ID, l.account.Name, policy.Key(), named.Account().Name, errBoundary)
+	}
 	if err := l.drop(ctx, now, job); err != nil {
 		return next, err
 	}
 	c := &calling{lane: l, job: job, policy: &policy, question: policy.Question(), ends: make(chan callMade, max(l.rate.AtOnce, 1)), proof: newKeyProof(l.r)}
 	var halt error
-	if _, err := l.r.accountFor(&policy); err != nil {
-		halt = errors.Join(err, l.r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, err.Error()))
+	if unmatched != nil {
+		halt = errors.Join(unmatched, l.r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, unmatched.Error()))
 		c.rest = now.Add(l.r.Settings.SubmitRetry)
 	} else {
 		halt = c.run(ctx)

@@ -238,3 +238,37 @@ func TestStoredAnswersWhoseKeyIsMissingWait(t *testing.T) {
 		b.wantClassified(5)
 	})
 }
+
+func TestPauseOfOneOfTwoNamesOfAHost(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		account := callAccount
+		account.Name = "second"
+		second := fake.NewCaller(fake.CallerOptions{Account: account, Answer: b.options.Answer})
+		p := sqltest.Policy("q", 1)
+		p.Boundary.Account = "second"
+		first := b.policy
+		b.policy = b.Approve(t, p)
+		b.r.Callers = append(b.r.Callers, second)
+		b.more(2)
+		if _, err := b.Pause(t.Context(), b.Clock.Now(), reconcile.Pause{Scope: "account:second", Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		b.policy = first
+		b.more(3)
+		b.days(1, time.Hour)
+		b.wantCalls(3)
+		if n, _ := second.Total(); n != 0 {
+			t.Errorf("%d calls behind the pause", n)
+		}
+		if err := b.Resume(t.Context(), b.Clock.Now(), "account:second", reconcile.PauseDispatch, "anna", "over"); err != nil {
+			t.Fatal(err)
+		}
+		b.call()
+		b.wantCalls(3)
+		if n, _ := second.Total(); n != 2 {
+			t.Errorf("%d calls to the account that the policy names, want 2", n)
+		}
+		b.done()
+		b.wantClassified(5)
+	})
+}

@@ -272,3 +272,43 @@ func TestPauseOfOneOfTwoNamesOfAHost(t *testing.T) {
 		b.wantClassified(5)
 	})
 }
+
+// A process that stood still after its claim does not know what was decided
+// meanwhile, nor whether another one sends the text. One of its two clocks tells.
+func TestF21_CallIsNotMadeLongAfterItsClaim(t *testing.T) {
+	clocks := map[string]func(b *callBench, moved *time.Duration){
+		"both": func(*callBench, *time.Duration) {},
+		"wall clock": func(b *callBench, moved *time.Duration) {
+			b.r.Uptime = func() time.Duration { return b.Clock.Uptime() - *moved }
+		},
+		"monotonic clock": func(b *callBench, moved *time.Duration) {
+			b.r.Now = func(context.Context) (time.Time, error) { return b.Clock.Now().Add(-*moved), nil }
+		},
+	}
+	for name, sees := range clocks {
+		t.Run(name, func(t *testing.T) {
+			onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+				b.r.Settings.CallRate.AtOnce = 2
+				var moved time.Duration
+				sees(b, &moved)
+				b.sent(3)
+				b.r.Step = func(point string) {
+					if point == crashpoint.CallClaimed && moved == 0 {
+						moved = b.r.Settings.CallMargin + time.Second
+						b.Clock.Advance(moved)
+						b.edit(1, 2)
+						b.edit(2, 2)
+					}
+				}
+				b.call()
+				if n := b.caller.Called(reportText("r1", 1)) + b.caller.Called(reportText("r2", 1)); n != 0 {
+					t.Errorf("%d texts that are not wanted any more were sent", n)
+				}
+				b.Clock.Advance(time.Hour)
+				b.call()
+				b.wantCalls(1)
+				b.want("attempts", "SELECT CAST(SUM(attempts) AS TEXT) FROM calls", "1")
+			})
+		})
+	}
+}

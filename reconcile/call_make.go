@@ -40,6 +40,7 @@ type callMade struct {
 	content  keyring.Encrypted
 	err      error
 	unread   error // the text cannot be read; no call was made
+	unmade   bool  // no call was made, and another claim may permit it
 }
 
 // run makes the calls of the job that are due, until none may be begun. What is
@@ -76,15 +77,17 @@ func (c *calling) mayBegin(ctx context.Context) bool {
 
 // begin claims calls that are due, and begins them.
 func (c *calling) begin(ctx context.Context) error {
+	began := c.r.Uptime() // before the claim is
 	now, err := c.r.Now(ctx)
 	if err != nil {
 		return err
 	}
+	held := holding{began: began, until: now.Add(c.r.Settings.CallWithin + c.r.Settings.CallMargin)}
 	horizon := callHorizon(&c.r.Settings)
 	want := min(cap(c.ends)-c.out, max(c.r.Settings.Chunk, 1))
 	grant, err := c.r.Store.ClaimCalls(ctx, now, CallClaim{
 		JobID: c.job.ID, Account: c.account, Want: want,
-		Until: now.Add(c.r.Settings.CallWithin + c.r.Settings.CallMargin), Horizon: now.Add(horizon),
+		Until: held.until, Horizon: now.Add(horizon),
 		Take: func(b Bucket) (Bucket, int64, time.Time) {
 			return c.rate.take(b, now, int64(want), horizon)
 		},
@@ -112,23 +115,37 @@ func (c *calling) begin(ctx context.Context) error {
 	}
 	for _, call := range grant.Calls {
 		c.out++
-		c.r.beside(func() { c.ends <- c.make(ctx, call) })
+		c.r.beside(func() { c.ends <- c.make(ctx, call, held) })
 	}
 	return nil
 }
 
 // giveBack makes calls due again that were claimed and not made.
 func (c *calling) giveBack(ctx context.Context, now time.Time, calls []ClaimedCall) error {
-	rec := CallRecord{JobID: c.job.ID, Account: c.account.Fingerprint}
+	j := judging{calling: c, now: now, rec: CallRecord{JobID: c.job.ID, Account: c.account.Fingerprint}}
 	for _, call := range calls {
-		rec.Ends = append(rec.Ends, CallEnd{WorkID: call.Item.WorkID, Segment: call.Segment, Next: now, Unmade: true})
+		j.rec.Ends = append(j.rec.Ends, j.back(call))
 	}
-	return c.r.Store.RecordCalls(withoutLease(context.WithoutCancel(ctx)), now, rec)
+	return c.r.Store.RecordCalls(withoutLease(context.WithoutCancel(ctx)), now, j.rec)
+}
+
+// holding is for how long calls were claimed.
+type holding struct {
+	began time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
+	until time.Time
+}
+
+// mayCall says whether a call that is begun now ends within its claim. A process
+// that stood still since then knows neither whether its text is still wanted nor
+// who else is sending it.
+func (c *calling) mayCall(ctx context.Context, held holding) bool {
+	now, err := c.r.Now(context.WithoutCancel(ctx))
+	return err == nil && c.r.Uptime()-held.began <= c.r.Settings.CallMargin && !now.After(held.until.Add(-c.r.Settings.CallWithin))
 }
 
 // make makes one call. The text is in memory for as long as it takes. A told end
 // does not cut the call: its answer would have to be bought again.
-func (c *calling) make(ctx context.Context, call ClaimedCall) callMade {
+func (c *calling) make(ctx context.Context, call ClaimedCall, held holding) callMade {
 	made := callMade{call: call, segments: call.Segments}
 	if call.Item.Text.KeyID == "" {
 		made.unread = errNoText
@@ -150,6 +167,10 @@ func (c *calling) make(ctx context.Context, call ClaimedCall) callMade {
 	if n := int64(len(parts)); n == 0 || call.Segments != 0 && call.Segments != n {
 		made.segments = max(call.Segments, 1)
 		made.result = &batch.Result{Outcome: batch.ItemFailed, Code: codeSplitChanged}
+		return made
+	}
+	if !c.mayCall(ctx, held) {
+		made.unmade = true
 		return made
 	}
 	made.segments = int64(len(parts))
@@ -279,6 +300,10 @@ type judging struct {
 
 // end judges one call.
 func (j *judging) end(ctx context.Context, m *callMade) error {
+	if m.unmade {
+		j.rec.Ends = append(j.rec.Ends, j.back(m.call))
+		return nil
+	}
 	j.tally.Seen++
 	end := CallEnd{WorkID: m.call.Item.WorkID, Segment: m.call.Segment, Segments: m.segments, Result: m.result, Content: m.content}
 	switch {
@@ -298,6 +323,11 @@ func (j *judging) end(ctx context.Context, m *callMade) error {
 	}
 	j.rec.Ends = append(j.rec.Ends, end)
 	return nil
+}
+
+// back makes a call due again that was not made.
+func (j *judging) back(call ClaimedCall) CallEnd {
+	return CallEnd{WorkID: call.Item.WorkID, Segment: call.Segment, Next: j.now, Unmade: true}
 }
 
 // failed says what becomes of a call that was not answered.

@@ -312,3 +312,47 @@ func TestF21_CallIsNotMadeLongAfterItsClaim(t *testing.T) {
 		})
 	}
 }
+
+// A text whose answers were lost was asked about, and is billed for. What that
+// costs nobody knows, so that its estimate counts against the budget.
+func TestAnswersThatWereLostCountAgainstTheBudget(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) {
+			return true, &batch.Error{Op: "call", Kind: batch.Temporary, Code: "timeout"}
+		}})
+		b.priced("EUR")
+		price := reconcile.Price{Input: 1_000_000, Output: 2_000_000, Currency: "EUR"}
+		b.budgeted(2, price.Cost(10_000, 200), "EUR")
+		b.sent(1)
+		for range b.r.Settings.CallFaults {
+			b.call()
+			b.Clock.Advance(20 * time.Minute)
+		}
+		b.pass(b.r.Consume)
+		b.want("item", "SELECT outcome || ' ' || code FROM items", "failed timeout")
+		b.want("charge", "SELECT CAST(cost_micros AS TEXT) || ' ' || CAST(cost_unknown AS TEXT) FROM submissions", "0 1")
+	})
+}
+
+func TestWithdrawnMembersCostWhatWasAsked(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) { return true, &batch.Error{Op: "call", Kind: batch.Temporary} }})
+		b.priced("EUR")
+		b.r.Settings.CallRate.AtOnce = 1
+		b.r.Settings.CallFor = time.Nanosecond // one call
+		b.sent(2)
+		b.r.Step = func(point string) {
+			if point == crashpoint.CallNoted {
+				b.Clock.Advance(time.Second)
+			}
+		}
+		b.call()
+		b.wantCalls(1)
+		b.edit(1, 2)
+		b.edit(2, 2)
+		b.call()
+		b.done()
+		b.want("items", "SELECT outcome FROM items WHERE outcome <> '' ORDER BY outcome", "cancelled", "not_sent")
+		b.want("charge", "SELECT CAST(cost_micros AS TEXT) || ' ' || CAST(cost_unknown AS TEXT) FROM submissions", "0 1")
+	})
+}

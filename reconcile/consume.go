@@ -231,7 +231,7 @@ func (j *jobReading) judge(ctx context.Context) error {
 	}
 	decide := func(f ItemFacts) Ruling {
 		r := Adjudicate(f, caps, j.job.Phase)
-		r.Charge = chargeFor(r.Outcome, f.Lines, price)
+		r.Charge = chargeFor(r.Outcome, f.Lines, price, j.provider == nil)
 		return r
 	}
 	for after := int64(0); ; {

@@ -356,3 +356,37 @@ func TestWithdrawnMembersCostWhatWasAsked(t *testing.T) {
 		b.want("charge", "SELECT CAST(cost_micros AS TEXT) || ' ' || CAST(cost_unknown AS TEXT) FROM submissions", "0 1")
 	})
 }
+
+// claim claims one call of the bench's only job for a minute.
+func (b *callBench) claim() reconcile.ClaimedCall {
+	b.t.Helper()
+	now := b.Clock.Now()
+	grant, err := b.Store.ClaimCalls(b.t.Context(), now, reconcile.CallClaim{
+		JobID: b.rows("SELECT job_id FROM jobs")[0], Account: callAccount, Want: 1, Until: now.Add(time.Minute), Horizon: now.Add(time.Hour),
+		Take: func(k reconcile.Bucket) (reconcile.Bucket, int64, time.Time) { return k, 1, now },
+	})
+	if err != nil || len(grant.Calls) != 1 {
+		b.t.Fatal(grant, err)
+	}
+	return grant.Calls[0]
+}
+
+func TestF21_LateEndLeavesTheClaimOfAnother(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.sent(1)
+		late := b.claim()
+		b.Clock.Advance(2 * time.Minute)
+		other := b.claim()
+		put := func(c reconcile.ClaimedCall) {
+			end := reconcile.CallEnd{WorkID: c.Item.WorkID, Segment: 1, Until: c.Until, Next: b.Clock.Now(), Code: "late"}
+			rec := reconcile.CallRecord{JobID: b.rows("SELECT job_id FROM jobs")[0], Account: callAccount.Fingerprint, Ends: []reconcile.CallEnd{end}}
+			if err := b.Store.RecordCalls(t.Context(), b.Clock.Now(), rec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(late)
+		b.wantStates("claimed 1")
+		put(other)
+		b.wantStates("due 1")
+	})
+}

@@ -305,7 +305,7 @@ func (j *judging) end(ctx context.Context, m *callMade) error {
 		return nil
 	}
 	j.tally.Seen++
-	end := CallEnd{WorkID: m.call.Item.WorkID, Segment: m.call.Segment, Segments: m.segments, Result: m.result, Content: m.content}
+	end := CallEnd{WorkID: m.call.Item.WorkID, Segment: m.call.Segment, Until: m.call.Until, Segments: m.segments, Result: m.result, Content: m.content}
 	switch {
 	case m.unread != nil:
 		if err := j.unread(ctx, m, &end); err != nil {
@@ -327,7 +327,7 @@ func (j *judging) end(ctx context.Context, m *callMade) error {
 
 // back makes a call due again that was not made.
 func (j *judging) back(call ClaimedCall) CallEnd {
-	return CallEnd{WorkID: call.Item.WorkID, Segment: call.Segment, Next: j.now, Unmade: true}
+	return CallEnd{WorkID: call.Item.WorkID, Segment: call.Segment, Until: call.Until, Next: j.now, Unmade: true}
 }
 
 // failed says what becomes of a call that was not answered.

@@ -233,7 +233,7 @@ func (t *tx) claimDue(ctx context.Context, now time.Time, c reconcile.CallClaim,
 	}
 	for _, r := range rows {
 		r.requestItemRow.KeyID = orEmpty(r.KeyID)
-		grant.Calls = append(grant.Calls, reconcile.ClaimedCall{Segment: r.Segment, Segments: r.Segments, Faults: r.Faults, Item: r.item()})
+		grant.Calls = append(grant.Calls, reconcile.ClaimedCall{Segment: r.Segment, Segments: r.Segments, Faults: r.Faults, Until: c.Until, Item: r.item()})
 	}
 	return nil
 }
@@ -303,7 +303,7 @@ func (s *Store) RecordCalls(ctx context.Context, now time.Time, rec reconcile.Ca
 // endCall writes what became of one call, and says whether it has its answer by that.
 func (t *tx) endCall(ctx context.Context, now time.Time, jobID string, e *reconcile.CallEnd) (done bool, err error) {
 	if e.Result == nil {
-		_, err := t.ExecContext(ctx, callPutOffSQL, micros(e.Next), flag(e.Fault), flag(e.Unmade), e.Code, jobID, e.WorkID, e.Segment)
+		_, err := t.ExecContext(ctx, callPutOffSQL, micros(e.Next), flag(e.Fault), flag(e.Unmade), e.Code, jobID, e.WorkID, e.Segment, micros(e.Until))
 		return false, err
 	}
 	var encrypted any // a nil slice would be an empty value, not NULL

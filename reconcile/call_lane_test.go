@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -354,6 +355,44 @@ func TestWithdrawnMembersCostWhatWasAsked(t *testing.T) {
 		b.done()
 		b.want("items", "SELECT outcome FROM items WHERE outcome <> '' ORDER BY outcome", "cancelled", "not_sent")
 		b.want("charge", "SELECT CAST(cost_micros AS TEXT) || ' ' || CAST(cost_unknown AS TEXT) FROM submissions", "0 1")
+	})
+}
+
+func TestF19_TextThatEndsItsProcessIsNotSentForEver(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.r.Settings.CallRate.AtOnce = 1
+		b.sent(1)
+		for range b.r.Settings.CallFaults {
+			b.dies(crashpoint.CallAnswered, 1)
+			b.Clock.Advance(time.Hour)
+		}
+		n, _ := b.caller.Total()
+		b.days(1, time.Hour)
+		b.wantCalls(n)
+		b.pass(b.r.Consume)
+		b.want("items", "SELECT outcome || ' ' || code FROM items", "failed no_trace")
+	})
+}
+
+func TestF19_PanicOfACallIsAFaultOfIt(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		bad := reportText("r2", 1)
+		b.processor(fake.CallerOptions{Hook: func(c fake.Call) (bool, error) {
+			if c.Text == bad {
+				panic(c.Text) // no log holds it
+			}
+			return true, nil
+		}})
+		b.sent(3)
+		b.days(1, time.Hour)
+		if n := b.caller.Called(bad); n != int(b.r.Settings.CallFaults) {
+			t.Errorf("the text was sent %d times", n)
+		}
+		b.pass(b.r.Consume)
+		b.want("items", "SELECT outcome || ' ' || code || ' ' || CAST(COUNT(*) AS TEXT) FROM items GROUP BY outcome, code ORDER BY outcome", "failed panic 1", "succeeded  2")
+		if log := b.log.String(); !strings.Contains(log, `"panic":"string"`) {
+			t.Error("the panic's type is not told")
+		}
 	})
 }
 

@@ -115,7 +115,7 @@ func (c *calling) begin(ctx context.Context) error {
 	}
 	for _, call := range grant.Calls {
 		c.out++
-		c.r.beside(func() { c.ends <- c.make(ctx, call, held) })
+		c.r.beside(func() { c.ends <- c.safely(ctx, call, held) })
 	}
 	return nil
 }
@@ -143,10 +143,26 @@ func (c *calling) mayCall(ctx context.Context, held holding) bool {
 	return err == nil && c.r.Uptime()-held.began <= c.r.Settings.CallMargin && !now.After(held.until.Add(-c.r.Settings.CallWithin))
 }
 
+// safely is make, which a panic of an adapter does not end the process of. Of the
+// panic only its type is told: its value may quote the text.
+func (c *calling) safely(ctx context.Context, call ClaimedCall, held holding) (made callMade) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.r.Log.Error().Str("pass", string(PassCall)).Str("job_id", c.job.ID).Str("work_id", call.Item.WorkID).Str("panic", fmt.Sprintf("%T", p)).Msg("a call panicked")
+			made = callMade{call: call, segments: max(call.Segments, 1), err: &batch.Error{Op: "call", Kind: batch.UnknownOutcome, Code: codePanic}}
+		}
+	}()
+	return c.make(ctx, call, held)
+}
+
 // make makes one call. The text is in memory for as long as it takes. A told end
 // does not cut the call: its answer would have to be bought again.
 func (c *calling) make(ctx context.Context, call ClaimedCall, held holding) callMade {
 	made := callMade{call: call, segments: call.Segments}
+	if call.Faults >= c.r.Settings.CallFaults {
+		made.segments, made.result = max(call.Segments, 1), &batch.Result{Outcome: batch.ItemFailed, Code: codeNoTrace}
+		return made
+	}
 	if call.Item.Text.KeyID == "" {
 		made.unread = errNoText
 		return made
@@ -194,6 +210,8 @@ func (c *calling) make(ctx context.Context, call ClaimedCall, held holding) call
 const (
 	codeSplitChanged = "split_changed" // the text is cut otherwise than when its first segment was answered
 	codeNotWanted    = "not_wanted"    // the member was withdrawn before it was asked about
+	codePanic        = "panic"         // the adapter panicked
+	codeNoTrace      = "no_trace"      // the processes that asked about it left no trace, too often
 	codeOtherModel   = "other_model"   // an adapter's, of BadAnswer: another model answered than was asked for
 )
 

@@ -70,7 +70,7 @@ type CallGrant struct {
 type ClaimedCall struct {
 	Segment  int64     // counted from 1
 	Segments int64     // 0 until the text was split
-	Faults   int64     // earlier calls that failed
+	Faults   int64     // earlier calls that failed, or left no trace
 	Until    time.Time // the claim's end, by which it is told from another
 	Item     RequestItem
 }

@@ -329,6 +329,28 @@ func (c *calling) doubt() {
 	maps.DeleteFunc(c.r.probed, func(q question, _ bool) bool { return q.account == c.account.Fingerprint })
 }
 
+// rejectedMost is after how many rejections in a row a made-up text is asked
+// about again: they may be about how is asked, and not about the texts.
+const rejectedMost = 5
+
+// rejects notes whether a call was rejected.
+func (c *calling) rejects(rejected bool) {
+	asked := question{c.account.Fingerprint, c.policy.Key()}
+	probing.Lock()
+	defer probing.Unlock()
+	if c.r.rejected == nil {
+		c.r.rejected = map[question]int{}
+	}
+	c.r.rejected[asked]++
+	if !rejected {
+		c.r.rejected[asked] = 0
+	}
+	if c.r.rejected[asked] >= rejectedMost {
+		c.r.rejected[asked] = 0
+		delete(c.r.probed, asked)
+	}
+}
+
 // close tells that nothing of the policy is called until a probe is answered.
 func (c *calling) close(ctx context.Context, now time.Time, cause error) error {
 	return c.r.raise(ctx, now, EventLaneClosed, c.subject(), fmt.Sprintf("account %s, %s", c.account.Name, evidenceOf(cause)))

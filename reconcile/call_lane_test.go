@@ -396,6 +396,33 @@ func TestF19_PanicOfACallIsAFaultOfIt(t *testing.T) {
 	})
 }
 
+// A version of the API that was withdrawn rejects whatever it is asked, with the
+// status that also a bad text gets.
+func TestRejectionsInARowAreProbed(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		broken := false
+		fault := func(op string) error {
+			if broken {
+				return &batch.Error{Op: op, Kind: batch.Rejected, HTTPStatus: 400, Code: "InvalidRequestBody"}
+			}
+			return nil
+		}
+		b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) { return true, fault("call") }, Probe: func() error { return fault("probe") }})
+		b.r.Settings.CallRate.AtOnce = 1
+		b.sent(1)
+		b.call()
+		broken = true
+		b.more(20)
+		b.days(1, time.Hour)
+		b.wantCalls(1 + 5)
+		b.wantFindings("lane_closed")
+		broken = false
+		b.call()
+		b.wantCalls(21)
+		b.wantFindings()
+	})
+}
+
 // claim claims one call of the bench's only job for a minute.
 func (b *callBench) claim() reconcile.ClaimedCall {
 	b.t.Helper()

@@ -332,6 +332,9 @@ func (j *judging) end(ctx context.Context, m *callMade) error {
 	case m.err != nil:
 		j.failed(m, &end)
 	}
+	if m.err == nil && m.result != nil || batch.KindOf(m.err) == batch.Rejected {
+		j.rejects(m.err != nil)
+	}
 	if end.Result != nil {
 		j.answered = j.answered || m.err == nil && m.unread == nil
 		j.more = j.more || end.Segments > 1

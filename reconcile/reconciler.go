@@ -164,6 +164,7 @@ type Reconciler struct {
 	// Ran is told what each run of a pass did; nil for nobody.
 	Ran func(pass PassName, tally Tally)
 
+	rejected    map[question]int  // calls in a row that were rejected in this process; see probing
 	probed      map[question]bool // questions that a caller has answered in this process; see probing
 	witnessSaid int32             // atomic; what the last comparison in this process came to
 }

@@ -423,6 +423,28 @@ func TestRejectionsInARowAreProbed(t *testing.T) {
 	})
 }
 
+func TestFindingOfADamagedTextIsCommittedWithItsAnswer(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.r.Settings.CallRate.AtOnce = 1
+		b.sent(2)
+		const of = "(SELECT w.report_id FROM works w JOIN calls c ON c.work_id = w.work_id WHERE c.line = "
+		b.change("UPDATE texts SET encrypted = (SELECT encrypted FROM texts WHERE report_id = " + of + "2)) WHERE report_id = " + of + "1)")
+		b.dies(crashpoint.CallNoted, 1) // before anything else is written
+		b.wantStates("done 1", "due 1")
+		b.wantFindings("text_unreadable")
+	})
+}
+
+func TestMissingKeyDoesNotHideADeniedAccount(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{Hook: func(fake.Call) (bool, error) { return true, &batch.Error{Op: "call", Kind: batch.Denied, HTTPStatus: 401} }}, func(t *testing.T, b *callBench) {
+		b.r.Go = func(call func()) { call() } // what comes together is judged together
+		works := b.sent(2)
+		b.change("UPDATE texts SET key_id = 'lost' WHERE report_id = (SELECT report_id FROM works WHERE work_id = $1)", works[1])
+		b.call()
+		b.wantFindings("account_denied", "text_unreadable")
+	})
+}
+
 // claim claims one call of the bench's only job for a minute.
 func (b *callBench) claim() reconcile.ClaimedCall {
 	b.t.Helper()

@@ -281,6 +281,10 @@ func (c *calling) record(ctx context.Context, made []callMade) error {
 		}
 	}
 	j.rec.Adjust = j.adjust
+	j.rec.Findings = j.damaged.Events(j.job.ID)
+	if j.noKey != "" {
+		j.rec.Findings = append(j.rec.Findings, EventTextUnreadable.event("job:"+j.job.ID, "work:"+j.noKey))
+	}
 	for range 2 { // a broken connection is replaced at the second try; recording again changes nothing
 		if err = c.r.Store.RecordCalls(ctx, now, j.rec); err == nil || errors.Is(err, ErrMoved) {
 			break
@@ -434,15 +438,9 @@ func (j *judging) adjust(b Bucket) (Bucket, bool) {
 // comes behind the commit: what is told twice is counted, and what stops dispatch
 // is met again.
 func (j *judging) act(ctx context.Context) error {
-	for _, e := range j.damaged.Events(j.job.ID) {
-		j.r.logEvents(e)
-		if err := j.r.Store.OpenFinding(ctx, j.now, e); err != nil {
-			return err
-		}
-	}
+	j.r.logEvents(j.rec.Findings...)
 	if j.noKey != "" {
 		j.halt(fmt.Errorf("the text of work %s cannot be read: %w", j.noKey, errNotSent))
-		return j.r.raise(ctx, j.now, EventTextUnreadable, "job:"+j.job.ID, "work:"+j.noKey)
 	}
 	var errs []error
 	if j.stop != nil {

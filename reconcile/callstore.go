@@ -83,6 +83,8 @@ type CallRecord struct {
 	// Adjust changes the account's bucket by what the processor said, and says
 	// whether it did.
 	Adjust func(b Bucket) (Bucket, bool)
+	// Findings are opened with it: nobody meets again what has its answer.
+	Findings []Event
 }
 
 // CallEnd is what became of one call: its answer, or when it is due again.

@@ -296,7 +296,7 @@ func (s *Store) RecordCalls(ctx context.Context, now time.Time, rec reconcile.Ca
 		if answers > 0 {
 			t.audit("calls_answered", "job:"+rec.JobID, fmt.Sprintf("%d calls", answers))
 		}
-		return nil
+		return t.openFindings(ctx, now, rec.Findings)
 	})
 }
 

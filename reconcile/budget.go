@@ -173,7 +173,8 @@ type Charge struct {
 
 // chargeFor is what an item costs, from all lines that the job's files hold for
 // it. An item ran once, however many lines tell of it: the dearest one counts.
-func chargeFor(o ItemOutcome, lines []LineFact, price *Price) Charge {
+// called: its text was called by itself.
+func chargeFor(o ItemOutcome, lines []LineFact, price *Price, called bool) Charge {
 	var c Charge
 	for _, l := range lines {
 		var cost Micros
@@ -184,7 +185,7 @@ func chargeFor(o ItemOutcome, lines []LineFact, price *Price) Charge {
 			c = Charge{InputTokens: l.InputTokens, OutputTokens: l.OutputTokens, Cost: cost}
 		}
 	}
-	c.Unknown = c.InputTokens == 0 && c.OutputTokens == 0 && mayHaveRun(o)
+	c.Unknown = c.InputTokens == 0 && c.OutputTokens == 0 && (mayHaveRun(o) || called && mayHaveBeenAnswered(o))
 	c.Known = price != nil && !c.Unknown
 	return c
 }
@@ -198,6 +199,11 @@ func mayHaveRun(o ItemOutcome) bool {
 	}
 	return false
 }
+
+// mayHaveBeenAnswered says whether a processor without jobs may bill for a text of
+// this outcome all the same: what was asked and not heard looks like a failure,
+// and a member that was withdrawn has a line only if it had been asked about.
+func mayHaveBeenAnswered(o ItemOutcome) bool { return o == ItemFailed || o == ItemCancelled }
 
 // maxTokens bounds what one line may say that it used. More is no count of
 // tokens, and would make the sum of a job wrong.

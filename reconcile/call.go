@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -187,14 +188,21 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
+	named, unmatched := l.r.accountFor(&policy)
+	if unmatched == nil && named.Account().Name != l.account.Name {
+		if named.Account().Fingerprint == l.account.Fingerprint {
+			return next, nil // another lane's: one host may have several names
+		}
+		unmatched = fmt.Errorf("job %s was taken to account %s, and policy %s names %s: %w", job.ID, l.account.Name, policy.Key(), named.Account().Name, errBoundary)
+	}
 	if err := l.drop(ctx, now, job); err != nil {
 		return next, err
 	}
 	c := &calling{lane: l, job: job, policy: &policy, question: policy.Question(), ends: make(chan callMade, max(l.rate.AtOnce, 1)), proof: newKeyProof(l.r)}
 	var halt error
-	if _, err := l.r.accountFor(&policy); err != nil {
-		halt = errors.Join(err, l.r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, err.Error()))
-		l.floor = now.Add(l.r.Settings.SubmitRetry)
+	if unmatched != nil {
+		halt = errors.Join(unmatched, l.r.raise(ctx, now, EventBoundaryMismatch, "job:"+job.ID, unmatched.Error()))
+		c.rest = now.Add(l.r.Settings.SubmitRetry)
 	} else {
 		halt = c.run(ctx)
 	}
@@ -209,7 +217,7 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 		place = l.place
 		l.place += time.Microsecond
 	}
-	left, err := l.r.Store.SettleCalls(ctx, now, later(l.floor, now).Add(place), job.ID)
+	left, err := l.r.Store.SettleCalls(ctx, now, later(later(l.floor, c.rest), now).Add(place), job.ID)
 	if err != nil {
 		return next, errors.Join(halt, err)
 	}
@@ -218,11 +226,27 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 	}
 	// Each call has its answer. If the process dies here, the next run ends the job.
 	if err := c.end(ctx, now); err != nil {
-		return next, err
+		return next, l.notEnded(ctx, now, job.ID, err)
 	}
 	l.tally.Seen++
 	l.tally.Moved++
 	return time.Time{}, nil
+}
+
+// errNotEnded means that a job has all its answers, and that they could not be
+// put together. It is tried again.
+var errNotEnded = errors.New("its answers are kept, and it is ended later")
+
+// notEnded puts a job off that could not be ended, so that it does not hold up
+// the others. What stops the pass stays as it is.
+func (l *lane) notEnded(ctx context.Context, now time.Time, jobID string, err error) error {
+	if ctx.Err() != nil || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrUnwritable) {
+		return err
+	}
+	if unsaid := ignoreMoved(l.r.Store.DelayPoll(ctx, jobID, now.Add(l.r.Settings.SubmitRetry))); unsaid != nil {
+		return errors.Join(err, unsaid)
+	}
+	return fmt.Errorf("%w; %w", err, errNotEnded)
 }
 
 // drop ends the calls of members that are not wanted any more, also while
@@ -243,44 +267,98 @@ func (l *lane) drop(ctx context.Context, now time.Time, job *Job) error {
 // probing guards what this process knows about accounts: see Reconciler.probed.
 var probing sync.Mutex
 
+// question is what an account is probed for: a policy's classifier.
+type question struct {
+	account string // fingerprint
+	policy  PolicyKey
+}
+
 // probe asks, with a made-up text, whether the account answers as the lane needs
-// it, once in a process for each question. Anything but nil keeps the lane closed.
+// it, once in a process for each question until something makes it doubtful.
+// Anything but nil keeps the lane closed.
 func (c *calling) probe(ctx context.Context, now time.Time) error {
-	key := c.account.Fingerprint + " " + c.policy.Key().String()
+	asked := question{c.account.Fingerprint, c.policy.Key()}
 	probing.Lock()
-	known := c.r.probed[key]
+	known := c.r.probed[asked]
 	probing.Unlock()
 	if known {
 		return nil
 	}
-	subject := "account:" + c.account.Name
 	probeCtx, cancel := context.WithTimeout(ctx, c.r.Settings.CallWithin)
 	defer cancel()
 	if err := c.caller.Probe(probeCtx, c.question); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.shut = true
-		c.floor = now.Add(max(c.r.Settings.SubmitRetry, min(batch.RetryAfter(err), c.r.Settings.RetryCap)))
-		if kind, ok := brakeOf(err); ok {
-			return errors.Join(errLaneClosed, c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
-		}
-		if k := batch.KindOf(err); k == batch.Temporary || k == batch.RateLimited {
-			return fmt.Errorf("%w: %w", errLaneClosed, err) // of the moment: the next run asks again, and nobody has to decide
-		}
-		return errors.Join(errLaneClosed, c.r.raise(ctx, now, EventLaneClosed, subject, evidenceOf(err)))
+		return c.notAnswered(ctx, now, err)
 	}
-	if err := c.r.settle(ctx, now, EventLaneClosed, subject, "a made-up text was answered as it must be"); err != nil {
+	if err := c.r.settle(ctx, now, EventLaneClosed, c.subject(), "a made-up text was answered as it must be"); err != nil {
 		return err
 	}
+	c.fresh = true
 	probing.Lock()
 	defer probing.Unlock()
 	if c.r.probed == nil {
-		c.r.probed = map[string]bool{}
+		c.r.probed = map[question]bool{}
 	}
-	c.r.probed[key] = true
+	c.r.probed[asked] = true
 	return nil
 }
+
+// notAnswered says what follows from a probe that failed: what is wrong with the
+// account stops all that is called there, and what may be wrong with this
+// policy's classifier only its jobs.
+func (c *calling) notAnswered(ctx context.Context, now time.Time, err error) error {
+	again := now.Add(max(c.r.Settings.SubmitRetry, min(batch.RetryAfter(err), c.r.Settings.RetryCap)))
+	if kind := batch.KindOf(err); kind == batch.Rejected || kind == batch.BadAnswer {
+		c.rest = again
+		return errors.Join(errLaneClosed, c.close(ctx, now, err))
+	}
+	c.shut, c.floor = true, again
+	if kind, ok := brakeOf(err); ok {
+		return errors.Join(errLaneClosed, c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
+	}
+	return fmt.Errorf("%w: %w", errLaneClosed, err) // of the moment: the next run asks again, and nobody has to decide
+}
+
+// doubt forgets that the account has answered its probes, so that the next text
+// waits for another.
+func (c *calling) doubt() {
+	probing.Lock()
+	defer probing.Unlock()
+	maps.DeleteFunc(c.r.probed, func(q question, _ bool) bool { return q.account == c.account.Fingerprint })
+}
+
+// rejectedMost is after how many rejections in a row a made-up text is asked
+// about again: they may be about how is asked, and not about the texts.
+const rejectedMost = 5
+
+// rejects notes whether a call was rejected.
+func (c *calling) rejects(rejected bool) {
+	asked := question{c.account.Fingerprint, c.policy.Key()}
+	probing.Lock()
+	defer probing.Unlock()
+	if c.r.rejected == nil {
+		c.r.rejected = map[question]int{}
+	}
+	c.r.rejected[asked]++
+	if !rejected {
+		c.r.rejected[asked] = 0
+	}
+	if c.r.rejected[asked] >= rejectedMost {
+		c.r.rejected[asked] = 0
+		delete(c.r.probed, asked)
+	}
+}
+
+// close tells that nothing of the policy is called until a probe is answered.
+func (c *calling) close(ctx context.Context, now time.Time, cause error) error {
+	return c.r.raise(ctx, now, EventLaneClosed, c.subject(), fmt.Sprintf("account %s, %s", c.account.Name, evidenceOf(cause)))
+}
+
+// subject is that of findings about what the policy asks the account: another
+// policy's probe says nothing about it.
+func (c *calling) subject() string { return "policy:" + c.policy.Key().String() }
 
 // errLaneClosed: nothing is called until the made-up text is answered. A finding
 // says why, unless it was a fault of the moment.

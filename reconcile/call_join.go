@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"time"
@@ -60,6 +61,9 @@ func (c *calling) stage(ctx context.Context, f *fileReading, members []CalledMem
 		return err
 	}
 	lines := make([]ResultLine, 0, len(members))
+	if err := c.open(ctx, f.now, members); err != nil {
+		return err
+	}
 	for i := range members {
 		line, err := c.line(ctx, f, &members[i], texts[members[i].WorkID])
 		if err != nil {
@@ -80,6 +84,62 @@ func (c *calling) stage(ctx context.Context, f *fileReading, members []CalledMem
 	// the next run stages the others.
 	c.r.step(crashpoint.CallStaged)
 	return nil
+}
+
+// open decrypts the answers about members. One that is damaged becomes an answer
+// that cannot be used, and is told of before it is staged. Where a key is missing
+// or wrong nothing is decided, and the job waits.
+func (c *calling) open(ctx context.Context, now time.Time, members []CalledMember) error {
+	for i := range members {
+		m := &members[i]
+		for n := range m.Segments {
+			res, err := &m.Segments[n].Result, error(nil)
+			if res.Content, err = c.openAnswer(m, n); err == nil {
+				continue
+			}
+			right, unknown := c.proven(ctx, members, m.Segments[n].Content.KeyID, err)
+			if unknown != nil {
+				return unknown
+			}
+			if !right {
+				return errors.Join(fmt.Errorf("answer about work %s: %w", m.WorkID, err),
+					c.r.raise(ctx, now, EventTextUnreadable, "job:"+c.job.ID, "an answer about work:"+m.WorkID))
+			}
+			res.Outcome, res.Code = batch.BadShape, string(faultText)
+			if err := c.r.raise(ctx, now, EventTextUnreadable, "work:"+m.WorkID, "the stored answer of a call is damaged; job "+c.job.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// proven says whether a key that did not open an answer opens others, or texts.
+func (c *calling) proven(ctx context.Context, members []CalledMember, key string, cause error) (bool, error) {
+	if errors.Is(cause, keyring.ErrKeyMissing) {
+		return false, nil
+	}
+	for i := range members {
+		for n, s := range members[i].Segments {
+			if s.Result.Outcome != batch.Answered || s.Content.KeyID != key {
+				continue
+			}
+			if _, err := c.openAnswer(&members[i], n); err == nil {
+				return true, nil
+			}
+		}
+	}
+	return c.proof.ofKey(ctx, key)
+}
+
+// openAnswer decrypts the answer about one segment of a member; none for a call
+// that was not answered.
+func (c *calling) openAnswer(m *CalledMember, n int) ([]byte, error) {
+	s := &m.Segments[n]
+	if s.Result.Outcome != batch.Answered {
+		return nil, nil
+	}
+	return c.r.Keys.Decrypt(s.Content, callPlace(c.job.ID, m.WorkID, int64(n+1))...)
 }
 
 // line is the result line of a member, from the answers of its calls.
@@ -109,13 +169,6 @@ func (c *calling) joined(m *CalledMember) (batch.Result, error) {
 			return batch.Result{}, fmt.Errorf("%d answers of %d segments of work %s", len(m.Segments), s.Segments, m.WorkID)
 		}
 		res := s.Result
-		if res.Outcome == batch.Answered {
-			plain, err := c.r.Keys.Decrypt(s.Content, callPlace(c.job.ID, m.WorkID, int64(i+1))...)
-			if err != nil {
-				return batch.Result{}, fmt.Errorf("answer about work %s: %w", m.WorkID, err)
-			}
-			res.Content = plain
-		}
 		switch res.Code { // ours, of which the adapter knows nothing
 		case codeNotWanted, codeSplitChanged, string(faultText):
 			return withTokens(batch.Result{Outcome: res.Outcome, Code: res.Code, Model: res.Model}, m), nil

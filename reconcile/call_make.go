@@ -23,11 +23,13 @@ type calling struct {
 	proof    *keyProof
 	ends     chan callMade // has room for all that may be on their way
 
-	out     int   // calls on their way
-	halted  bool  // no further call of this job is begun in this turn
-	why     error // the first reason
-	waiting bool  // nothing was due at the last look
-	served  bool  // calls of this job were claimed in this turn
+	out     int       // calls on their way
+	halted  bool      // no further call of this job is begun in this turn
+	why     error     // the first reason
+	waiting bool      // nothing was due at the last look
+	served  bool      // calls of this job were claimed in this turn
+	fresh   bool      // a made-up text was answered in this turn
+	rest    time.Time // this job is not looked at before; zero for none
 }
 
 // callMade is what one call came to.
@@ -38,6 +40,7 @@ type callMade struct {
 	content  keyring.Encrypted
 	err      error
 	unread   error // the text cannot be read; no call was made
+	unmade   bool  // no call was made, and another claim may permit it
 }
 
 // run makes the calls of the job that are due, until none may be begun. What is
@@ -74,15 +77,17 @@ func (c *calling) mayBegin(ctx context.Context) bool {
 
 // begin claims calls that are due, and begins them.
 func (c *calling) begin(ctx context.Context) error {
+	began := c.r.Uptime() // before the claim is
 	now, err := c.r.Now(ctx)
 	if err != nil {
 		return err
 	}
+	held := holding{began: began, until: now.Add(c.r.Settings.CallWithin + c.r.Settings.CallMargin)}
 	horizon := callHorizon(&c.r.Settings)
 	want := min(cap(c.ends)-c.out, max(c.r.Settings.Chunk, 1))
 	grant, err := c.r.Store.ClaimCalls(ctx, now, CallClaim{
 		JobID: c.job.ID, Account: c.account, Want: want,
-		Until: now.Add(c.r.Settings.CallWithin + c.r.Settings.CallMargin), Horizon: now.Add(horizon),
+		Until: held.until, Horizon: now.Add(horizon),
 		Take: func(b Bucket) (Bucket, int64, time.Time) {
 			return c.rate.take(b, now, int64(want), horizon)
 		},
@@ -110,24 +115,54 @@ func (c *calling) begin(ctx context.Context) error {
 	}
 	for _, call := range grant.Calls {
 		c.out++
-		c.r.beside(func() { c.ends <- c.make(ctx, call) })
+		c.r.beside(func() { c.ends <- c.safely(ctx, call, held) })
 	}
 	return nil
 }
 
 // giveBack makes calls due again that were claimed and not made.
 func (c *calling) giveBack(ctx context.Context, now time.Time, calls []ClaimedCall) error {
-	rec := CallRecord{JobID: c.job.ID, Account: c.account.Fingerprint}
+	j := judging{calling: c, now: now, rec: CallRecord{JobID: c.job.ID, Account: c.account.Fingerprint}}
 	for _, call := range calls {
-		rec.Ends = append(rec.Ends, CallEnd{WorkID: call.Item.WorkID, Segment: call.Segment, Next: now, Unmade: true})
+		j.rec.Ends = append(j.rec.Ends, j.back(call))
 	}
-	return c.r.Store.RecordCalls(withoutLease(context.WithoutCancel(ctx)), now, rec)
+	return c.r.Store.RecordCalls(withoutLease(context.WithoutCancel(ctx)), now, j.rec)
+}
+
+// holding is for how long calls were claimed.
+type holding struct {
+	began time.Duration // by the monotonic clock: the wall clock may be set back meanwhile
+	until time.Time
+}
+
+// mayCall says whether a call that is begun now ends within its claim. A process
+// that stood still since then knows neither whether its text is still wanted nor
+// who else is sending it.
+func (c *calling) mayCall(ctx context.Context, held holding) bool {
+	now, err := c.r.Now(context.WithoutCancel(ctx))
+	return err == nil && c.r.Uptime()-held.began <= c.r.Settings.CallMargin && !now.After(held.until.Add(-c.r.Settings.CallWithin))
+}
+
+// safely is make, which a panic of an adapter does not end the process of. Of the
+// panic only its type is told: its value may quote the text.
+func (c *calling) safely(ctx context.Context, call ClaimedCall, held holding) (made callMade) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.r.Log.Error().Str("pass", string(PassCall)).Str("job_id", c.job.ID).Str("work_id", call.Item.WorkID).Str("panic", fmt.Sprintf("%T", p)).Msg("a call panicked")
+			made = callMade{call: call, segments: max(call.Segments, 1), err: &batch.Error{Op: "call", Kind: batch.UnknownOutcome, Code: codePanic}}
+		}
+	}()
+	return c.make(ctx, call, held)
 }
 
 // make makes one call. The text is in memory for as long as it takes. A told end
 // does not cut the call: its answer would have to be bought again.
-func (c *calling) make(ctx context.Context, call ClaimedCall) callMade {
+func (c *calling) make(ctx context.Context, call ClaimedCall, held holding) callMade {
 	made := callMade{call: call, segments: call.Segments}
+	if call.Faults >= c.r.Settings.CallFaults {
+		made.segments, made.result = max(call.Segments, 1), &batch.Result{Outcome: batch.ItemFailed, Code: codeNoTrace}
+		return made
+	}
 	if call.Item.Text.KeyID == "" {
 		made.unread = errNoText
 		return made
@@ -148,6 +183,10 @@ func (c *calling) make(ctx context.Context, call ClaimedCall) callMade {
 	if n := int64(len(parts)); n == 0 || call.Segments != 0 && call.Segments != n {
 		made.segments = max(call.Segments, 1)
 		made.result = &batch.Result{Outcome: batch.ItemFailed, Code: codeSplitChanged}
+		return made
+	}
+	if !c.mayCall(ctx, held) {
+		made.unmade = true
 		return made
 	}
 	made.segments = int64(len(parts))
@@ -171,6 +210,9 @@ func (c *calling) make(ctx context.Context, call ClaimedCall) callMade {
 const (
 	codeSplitChanged = "split_changed" // the text is cut otherwise than when its first segment was answered
 	codeNotWanted    = "not_wanted"    // the member was withdrawn before it was asked about
+	codePanic        = "panic"         // the adapter panicked
+	codeNoTrace      = "no_trace"      // the processes that asked about it left no trace, too often
+	codeOtherModel   = "other_model"   // an adapter's, of BadAnswer: another model answered than was asked for
 )
 
 var errNoText = errors.New("the ledger holds no text")
@@ -239,6 +281,10 @@ func (c *calling) record(ctx context.Context, made []callMade) error {
 		}
 	}
 	j.rec.Adjust = j.adjust
+	j.rec.Findings = j.damaged.Events(j.job.ID)
+	if j.noKey != "" {
+		j.rec.Findings = append(j.rec.Findings, EventTextUnreadable.event("job:"+j.job.ID, "work:"+j.noKey))
+	}
 	for range 2 { // a broken connection is replaced at the second try; recording again changes nothing
 		if err = c.r.Store.RecordCalls(ctx, now, j.rec); err == nil || errors.Is(err, ErrMoved) {
 			break
@@ -269,14 +315,19 @@ type judging struct {
 	retryAfter time.Duration // the longest that was asked for
 	more       bool          // calls are due that were not before
 	stop       error         // what stops every other call to the account
+	bad        error         // something answered that is not the processor as configured
 	damaged    UnreadableWorks
 	noKey      string // a work whose text no key opens
 }
 
 // end judges one call.
 func (j *judging) end(ctx context.Context, m *callMade) error {
+	if m.unmade {
+		j.rec.Ends = append(j.rec.Ends, j.back(m.call))
+		return nil
+	}
 	j.tally.Seen++
-	end := CallEnd{WorkID: m.call.Item.WorkID, Segment: m.call.Segment, Segments: m.segments, Result: m.result, Content: m.content}
+	end := CallEnd{WorkID: m.call.Item.WorkID, Segment: m.call.Segment, Until: m.call.Until, Segments: m.segments, Result: m.result, Content: m.content}
 	switch {
 	case m.unread != nil:
 		if err := j.unread(ctx, m, &end); err != nil {
@@ -284,6 +335,9 @@ func (j *judging) end(ctx context.Context, m *callMade) error {
 		}
 	case m.err != nil:
 		j.failed(m, &end)
+	}
+	if m.err == nil && m.result != nil || batch.KindOf(m.err) == batch.Rejected {
+		j.rejects(m.err != nil)
 	}
 	if end.Result != nil {
 		j.answered = j.answered || m.err == nil && m.unread == nil
@@ -296,11 +350,15 @@ func (j *judging) end(ctx context.Context, m *callMade) error {
 	return nil
 }
 
+// back makes a call due again that was not made.
+func (j *judging) back(call ClaimedCall) CallEnd {
+	return CallEnd{WorkID: call.Item.WorkID, Segment: call.Segment, Until: call.Until, Next: j.now, Unmade: true}
+}
+
 // failed says what becomes of a call that was not answered.
 func (j *judging) failed(m *callMade, end *CallEnd) {
 	end.Code = codeOf(m.err)
-	after := batch.RetryAfter(m.err)
-	j.retryAfter = max(j.retryAfter, after)
+	j.retryAfter = max(j.retryAfter, batch.RetryAfter(m.err))
 	switch batch.KindOf(m.err) {
 	case batch.Rejected:
 		end.Result = &batch.Result{Outcome: batch.ItemRejected, Code: end.Code}
@@ -309,15 +367,27 @@ func (j *judging) failed(m *callMade, end *CallEnd) {
 		end.Next = j.now // the account's instant holds it back
 	case batch.Denied, batch.OutOfCredit, batch.NotFound:
 		j.stop, end.Next = m.err, j.now
-	default:
-		if m.call.Faults+1 >= j.r.Settings.CallFaults {
-			// What the moment is to blame for ends by itself; this one may be the text's.
-			end.Result = &batch.Result{Outcome: batch.ItemFailed, Code: end.Code}
-			return
+	case batch.BadAnswer:
+		if j.bad == nil || end.Code == codeOtherModel {
+			j.bad = m.err
 		}
-		end.Fault = true
-		end.Next = j.now.Add(max(callWait(&j.r.Settings, m.call.Faults), min(after, j.r.Settings.RetryCap)))
+		if end.Next = j.now; j.fresh && end.Code != codeOtherModel {
+			j.fault(m, end) // the made-up text fared better, so that it may be the text's
+		}
+	default:
+		j.fault(m, end)
 	}
+}
+
+// fault counts a failure against a call. What the moment is to blame for ends by
+// itself; so many of them are an answer.
+func (j *judging) fault(m *callMade, end *CallEnd) {
+	if m.call.Faults+1 >= j.r.Settings.CallFaults {
+		end.Result = &batch.Result{Outcome: batch.ItemFailed, Code: end.Code}
+		return
+	}
+	end.Fault = true
+	end.Next = j.now.Add(max(callWait(&j.r.Settings, m.call.Faults), min(batch.RetryAfter(m.err), j.r.Settings.RetryCap)))
 }
 
 // codeOf is an error's code, or its kind when it has none.
@@ -359,7 +429,7 @@ func (j *judging) adjust(b Bucket) (Bucket, bool) {
 		b = b.slow(&j.r.Settings, j.now, j.retryAfter, j.refused)
 	}
 	if b.NotBefore.After(j.now) {
-		j.lane.floor = b.NotBefore
+		j.floor = b.NotBefore
 	}
 	return b, b != had
 }
@@ -368,20 +438,31 @@ func (j *judging) adjust(b Bucket) (Bucket, bool) {
 // comes behind the commit: what is told twice is counted, and what stops dispatch
 // is met again.
 func (j *judging) act(ctx context.Context) error {
-	for _, e := range j.damaged.Events(j.job.ID) {
-		j.r.logEvents(e)
-		if err := j.r.Store.OpenFinding(ctx, j.now, e); err != nil {
-			return err
-		}
-	}
+	j.r.logEvents(j.rec.Findings...)
 	if j.noKey != "" {
 		j.halt(fmt.Errorf("the text of work %s cannot be read: %w", j.noKey, errNotSent))
-		return j.r.raise(ctx, j.now, EventTextUnreadable, "job:"+j.job.ID, "work:"+j.noKey)
 	}
-	if j.stop == nil {
-		return nil
+	var errs []error
+	if j.stop != nil {
+		j.shut = true
+		kind, _ := brakeOf(j.stop)
+		errs = append(errs, j.r.brake(ctx, j.now, kind, j.account.Name, evidenceOf(j.stop)))
 	}
-	j.shut = true
-	kind, _ := brakeOf(j.stop)
-	return j.r.brake(ctx, j.now, kind, j.account.Name, evidenceOf(j.stop))
+	if j.bad != nil {
+		errs = append(errs, errLaneClosed, j.astray(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// astray stops what is called of the policy after an answer that no text is to
+// blame for, and has each policy ask the made-up text first. The next texts would
+// go to another model as well, so that a person has to decide about it.
+func (j *judging) astray(ctx context.Context) error {
+	j.doubt()
+	j.rest = j.now.Add(j.r.Settings.SubmitRetry)
+	if codeOf(j.bad) == codeOtherModel {
+		j.shut = true
+		return j.r.brake(ctx, j.now, EventAnotherModel, j.account.Name, evidenceOf(j.bad))
+	}
+	return j.close(ctx, j.now, j.bad)
 }

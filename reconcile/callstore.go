@@ -68,9 +68,10 @@ type CallGrant struct {
 
 // ClaimedCall is one call that is to be made.
 type ClaimedCall struct {
-	Segment  int64 // counted from 1
-	Segments int64 // 0 until the text was split
-	Faults   int64 // earlier calls that failed
+	Segment  int64     // counted from 1
+	Segments int64     // 0 until the text was split
+	Faults   int64     // earlier calls that failed, or left no trace
+	Until    time.Time // the claim's end, by which it is told from another
 	Item     RequestItem
 }
 
@@ -82,6 +83,8 @@ type CallRecord struct {
 	// Adjust changes the account's bucket by what the processor said, and says
 	// whether it did.
 	Adjust func(b Bucket) (Bucket, bool)
+	// Findings are opened with it: nobody meets again what has its answer.
+	Findings []Event
 }
 
 // CallEnd is what became of one call: its answer, or when it is due again.
@@ -91,6 +94,7 @@ type CallEnd struct {
 	Segments int64
 	Result   *batch.Result     // without its content; nil for no answer
 	Content  keyring.Encrypted // of the answer; empty for none
+	Until    time.Time         // of its claim; without an answer, an end of another claim changes nothing
 	Next     time.Time         // without an answer
 	Code     string            // why, without an answer
 	Fault    bool              // without an answer: it counts against the text

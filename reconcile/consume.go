@@ -231,7 +231,7 @@ func (j *jobReading) judge(ctx context.Context) error {
 	}
 	decide := func(f ItemFacts) Ruling {
 		r := Adjudicate(f, caps, j.job.Phase)
-		r.Charge = chargeFor(r.Outcome, f.Lines, price)
+		r.Charge = chargeFor(r.Outcome, f.Lines, price, j.provider == nil)
 		return r
 	}
 	for after := int64(0); ; {
@@ -275,8 +275,7 @@ func (j *jobReading) tell(ctx context.Context, chunk JudgedChunk) error {
 		errs = append(errs, j.brake(ctx, j.now, EventOutOfCredit, account, fmt.Sprintf("%d items of job %s", n, j.job.ID)))
 	}
 	if chunk.Outcomes[ItemUnapproved] > 0 { // the next texts would go there as well
-		_, err := j.Store.Pause(ctx, j.now, Pause{Scope: "account:" + account, Stage: PauseDispatch, Actor: "rollcall", Reason: string(UnapprovedProcessor)})
-		errs = append(errs, err)
+		errs = append(errs, j.pauseAccount(ctx, j.now, account, string(UnapprovedProcessor)))
 	}
 	return errors.Join(errs...)
 }

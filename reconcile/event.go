@@ -81,7 +81,7 @@ var (
 		"texts were served by a vendor that is not allowed, or by nobody knows whom; what came back was not used, a person gets the reports, and dispatch to the account is paused",
 		"the texts have been there already: tell whoever answers for them; ask the processor why, and correct the account's vendors or revoke the policy" + thenAccount}
 	EventAnotherModel = EventKind{"another_model", Critical,
-		"answers name another model than the one that was asked for; they were not used, a person gets the reports, and dispatch to the account is paused",
+		"answers name another model than the one that was asked for; they were not used, a person gets the reports, and dispatch to the account is paused; texts that are called one by one wait",
 		"ask the processor which model served them; if it is the same one, name it under answers_as in a new version of the classifier and its policy" + thenAccount}
 	EventMalformedResults = EventKind{"malformed_results", Warning,
 		"more than one in a hundred lines of a result file could not be read",
@@ -116,7 +116,7 @@ var (
 		"see what is missing, with: rollcall doctor; deliver again what came in since the copy was made; adopt what was sent, with: rollcall recover --reason \"…\"; " +
 			"then run: rollcall resume --scope all --stage apply --reason \"…\"; then run: rollcall resume --scope all --stage dispatch --reason \"…\" (it closes this finding)"}
 	EventLaneClosed = EventKind{"lane_closed", Critical,
-		"the account did not answer a made-up text as rollcall needs it, so no text is sent to it",
+		"the account did not answer as rollcall needs it, so no text of the policy is sent to it",
 		"check the account's model, region and base_url, and the provider's status" + thenProbe}
 	EventWitnessUnusable = EventKind{"witness_unusable", Critical,
 		"the witness cannot be read or written, so nobody knows whether the ledger is whole: nothing is sent until it can",
@@ -177,9 +177,14 @@ func meaningOf(name string) string {
 
 // brake pauses dispatch to an account and says why.
 func (r *Reconciler) brake(ctx context.Context, now time.Time, kind EventKind, account, detail string) error {
-	scope := "account:" + account
-	if _, err := r.Store.Pause(ctx, now, Pause{Scope: scope, Stage: PauseDispatch, Actor: "rollcall", Reason: kind.Name}); err != nil {
+	if err := r.pauseAccount(ctx, now, account, kind.Name); err != nil {
 		return err
 	}
-	return r.raise(ctx, now, kind, scope, detail)
+	return r.raise(ctx, now, kind, "account:"+account, detail)
+}
+
+// pauseAccount pauses dispatch to an account. One that is paused stays so.
+func (r *Reconciler) pauseAccount(ctx context.Context, now time.Time, account, reason string) error {
+	_, err := r.Store.Pause(ctx, now, Pause{Scope: "account:" + account, Stage: PauseDispatch, Actor: "rollcall", Reason: reason})
+	return err
 }

@@ -127,7 +127,7 @@ func (o outlook) nextCollected() (stage, next string) {
 // nextCalled is what happens next to a member whose text is called by itself.
 func (o outlook) nextCalled(s *SendView) string {
 	stop := o.dispatchStopped()
-	for _, f := range []string{o.found("job:"+s.JobID, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable), o.found("account:"+o.Account, EventLaneClosed)} {
+	for _, f := range []string{o.found("job:"+s.JobID, EventAccountMismatch, EventBoundaryMismatch, EventTextUnreadable), o.found("policy:"+o.Policy, EventLaneClosed)} {
 		if stop == "" {
 			stop = f
 		}

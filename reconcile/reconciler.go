@@ -164,8 +164,9 @@ type Reconciler struct {
 	// Ran is told what each run of a pass did; nil for nobody.
 	Ran func(pass PassName, tally Tally)
 
-	probed      map[string]bool // questions that a caller has answered in this process; see probing
-	witnessSaid int32           // atomic; what the last comparison in this process came to
+	rejected    map[question]int  // calls in a row that were rejected in this process; see probing
+	probed      map[question]bool // questions that a caller has answered in this process; see probing
+	witnessSaid int32             // atomic; what the last comparison in this process came to
 }
 
 // Run runs one pass under its lease. A pass that another process is running is

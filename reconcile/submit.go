@@ -95,7 +95,7 @@ func stops(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, ErrUnwritable) {
 		return true
 	}
-	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, ErrOccupied, errBoundary, errUnpriced, errQuestion, errNotSent, errUncertain, errLaneClosed} {
+	for _, known := range []error{ErrMoved, ErrNotFound, ErrPaused, ErrNotApproved, ErrAbandoned, ErrUnknownCommit, ErrOccupied, errBoundary, errUnpriced, errQuestion, errNotSent, errUncertain, errLaneClosed, errNotEnded} {
 		if errors.Is(err, known) {
 			return false
 		}

@@ -53,6 +53,9 @@ var callPutOffSQL string
 //go:embed query/call_next.sql
 var callNextSQL string
 
+//go:embed query/boundary_account.sql
+var boundaryAccountSQL string
+
 //go:embed query/rate_insert.sql
 var rateInsertSQL string
 
@@ -143,14 +146,18 @@ func (s *Store) ClaimCalls(ctx context.Context, now time.Time, c reconcile.CallC
 	var grant reconcile.CallGrant
 	err := s.write(ctx, "claim calls", func(ctx context.Context, t *tx) error {
 		grant = reconcile.CallGrant{}
-		var r jobRow // read for its policy, which never changes
+		var r jobRow // read for its policy and the boundary of that, which never change
 		if err := t.GetContext(ctx, &r, jobGetSQL, c.JobID); errors.Is(err, errNoRows) {
 			return fmt.Errorf("job %s: %w", c.JobID, reconcile.ErrNotFound)
 		} else if err != nil {
 			return err
 		}
 		key := r.job().Policy
-		err := t.gate(ctx, reconcile.PauseDispatch, "account:"+c.Account.Name, "policy:"+key.ID)
+		var account string // as the policy names it: a host may have several names
+		if err := t.GetContext(ctx, &account, boundaryAccountSQL, r.BoundaryID); err != nil {
+			return err
+		}
+		err := t.gate(ctx, reconcile.PauseDispatch, "account:"+account, "policy:"+key.ID)
 		if err == nil {
 			_, err = t.approvedPolicy(ctx, key)
 		}
@@ -226,7 +233,7 @@ func (t *tx) claimDue(ctx context.Context, now time.Time, c reconcile.CallClaim,
 	}
 	for _, r := range rows {
 		r.requestItemRow.KeyID = orEmpty(r.KeyID)
-		grant.Calls = append(grant.Calls, reconcile.ClaimedCall{Segment: r.Segment, Segments: r.Segments, Faults: r.Faults, Item: r.item()})
+		grant.Calls = append(grant.Calls, reconcile.ClaimedCall{Segment: r.Segment, Segments: r.Segments, Faults: r.Faults, Until: c.Until, Item: r.item()})
 	}
 	return nil
 }
@@ -289,14 +296,14 @@ func (s *Store) RecordCalls(ctx context.Context, now time.Time, rec reconcile.Ca
 		if answers > 0 {
 			t.audit("calls_answered", "job:"+rec.JobID, fmt.Sprintf("%d calls", answers))
 		}
-		return nil
+		return t.openFindings(ctx, now, rec.Findings)
 	})
 }
 
 // endCall writes what became of one call, and says whether it has its answer by that.
 func (t *tx) endCall(ctx context.Context, now time.Time, jobID string, e *reconcile.CallEnd) (done bool, err error) {
 	if e.Result == nil {
-		_, err := t.ExecContext(ctx, callPutOffSQL, micros(e.Next), flag(e.Fault), flag(e.Unmade), e.Code, jobID, e.WorkID, e.Segment)
+		_, err := t.ExecContext(ctx, callPutOffSQL, micros(e.Next), flag(e.Fault), flag(e.Unmade), e.Code, jobID, e.WorkID, e.Segment, micros(e.Until))
 		return false, err
 	}
 	var encrypted any // a nil slice would be an empty value, not NULL

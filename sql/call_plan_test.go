@@ -17,7 +17,7 @@ func TestClaimsReadWhatTheyClaim(t *testing.T) {
 	due := []any{"j0", 10, 1 << 40, limit}
 	statements := map[string][]any{
 		"call_lock_reports": due, "call_candidates": due, "call_claim": append([]any{20}, due...), "call_next": {"j0"},
-		"call_answers": {"j0", 4000, limit}, "call_put_off": {20, 1, 0, "", "j0", "w1", 1},
+		"call_answers": {"j0", 4000, limit}, "call_put_off": {20, 1, 0, "", "j0", "w1", 1, 10},
 	}
 	read := regexp.MustCompile(`actual time=\S+ rows=(\d+) loops=`)
 	removed := regexp.MustCompile(`Rows Removed by \S+ *\S*: (\d+)`)

@@ -34,8 +34,8 @@ WITH brakes AS (
     AND (NOT EXISTS (SELECT 1 FROM calls c WHERE c.job_id = j.job_id AND c.state <> 'done')
       OR EXISTS (SELECT 1 FROM sending s WHERE s.policy_id = j.policy_id AND s.version = j.policy_version)
         AND NOT EXISTS (SELECT 1 FROM stops f WHERE f.subject = 'job:' || j.job_id AND f.name IN ('account_mismatch', 'boundary_mismatch', 'text_unreadable'))
-        AND NOT EXISTS (SELECT 1 FROM stops f JOIN boundaries b ON f.subject = 'account:' || b.account
-          WHERE b.boundary_id = j.boundary_id AND f.name = 'lane_closed'))
+        AND NOT EXISTS (SELECT 1 FROM stops f
+          WHERE f.subject = 'policy:' || j.policy_id || '/' || CAST(j.policy_version AS TEXT) AND f.name = 'lane_closed'))
   UNION ALL
   SELECT MIN(j.next_consume_us) FROM jobs j
   WHERE j.state = 'ended'

@@ -133,7 +133,7 @@ type lane struct {
 	account batch.Account
 	rate    Rate
 	until   time.Duration   // by Uptime: no call is begun behind it
-	dropped map[string]bool // jobs whose unwanted members were dropped in this run
+	dropped map[string]bool // accounts, by fingerprint, whose unwanted members were dropped in this run
 	tally   Tally
 
 	shut  bool      // no call to this account is begun any more in this turn
@@ -148,6 +148,9 @@ type lane struct {
 func (l *lane) turn(ctx context.Context) (next time.Time, err error) {
 	now, err := l.r.Now(ctx)
 	if err != nil {
+		return next, err
+	}
+	if err := l.drop(ctx, now); err != nil {
 		return next, err
 	}
 	jobs, err := l.r.Store.CalledJobs(ctx, now, now.Add(callHorizon(&l.r.Settings)), l.account.Fingerprint, l.r.Settings.JobsPerRun)
@@ -194,9 +197,6 @@ func (l *lane) job(ctx context.Context, job *Job) (next time.Time, err error) {
 			return next, nil // another lane's: one host may have several names
 		}
 		unmatched = fmt.Errorf("job %s was taken to account %s, and policy %s names %s: %w", job.ID, l.account.Name, policy.Key(), named.Account().Name, errBoundary)
-	}
-	if err := l.drop(ctx, now, job); err != nil {
-		return next, err
 	}
 	c := &calling{lane: l, job: job, policy: &policy, question: policy.Question(), ends: make(chan callMade, max(l.rate.AtOnce, 1)), proof: newKeyProof(l.r)}
 	var halt error
@@ -250,16 +250,22 @@ func (l *lane) notEnded(ctx context.Context, now time.Time, jobID string, err er
 }
 
 // drop ends the calls of members that are not wanted any more, also while
-// nothing may be called. It reads all open calls of the job, so it is done once in
-// a run; those that are about to be made are looked at again with their claim.
-func (l *lane) drop(ctx context.Context, now time.Time, job *Job) error {
-	for !l.dropped[job.ID] {
-		n, err := l.r.Store.DropUncalled(ctx, now, job.ID, l.r.Settings.Chunk)
+// nothing may be called. It looks at all open calls of the account, so it is done
+// once in a run; those that are about to be made are looked at again with their claim.
+func (l *lane) drop(ctx context.Context, now time.Time) error {
+	for !l.dropped[l.account.Fingerprint] {
+		jobs, err := l.r.Store.UnwantedCalls(ctx, l.account.Fingerprint, l.r.Settings.JobsPerRun)
 		if err != nil {
 			return err
 		}
-		l.tally.Add(Tally{Seen: int64(n), Moved: int64(n)})
-		l.dropped[job.ID] = n == 0
+		for _, job := range jobs {
+			n, err := l.r.Store.DropUncalled(ctx, now, job, l.r.Settings.Chunk)
+			if err != nil { // what moved, or may be committed, is looked at in the next turn
+				return ignoreMoved(err)
+			}
+			l.tally.Add(Tally{Seen: int64(n), Moved: int64(n)})
+		}
+		l.dropped[l.account.Fingerprint] = len(jobs) == 0
 	}
 	return nil
 }

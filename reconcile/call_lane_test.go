@@ -436,12 +436,32 @@ func TestFindingOfADamagedTextIsCommittedWithItsAnswer(t *testing.T) {
 }
 
 func TestMissingKeyDoesNotHideADeniedAccount(t *testing.T) {
-	onCallBench(t, fake.CallerOptions{Hook: func(fake.Call) (bool, error) { return true, &batch.Error{Op: "call", Kind: batch.Denied, HTTPStatus: 401} }}, func(t *testing.T, b *callBench) {
+	onCallBench(t, fake.CallerOptions{Hook: func(fake.Call) (bool, error) {
+		return true, &batch.Error{Op: "call", Kind: batch.Denied, HTTPStatus: 401}
+	}}, func(t *testing.T, b *callBench) {
 		b.r.Go = func(call func()) { call() } // what comes together is judged together
 		works := b.sent(2)
 		b.change("UPDATE texts SET key_id = 'lost' WHERE report_id = (SELECT report_id FROM works WHERE work_id = $1)", works[1])
 		b.call()
 		b.wantFindings("account_denied", "text_unreadable")
+	})
+}
+
+func TestPausedJobsDoNotCrowdOutTheOthers(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		b.r.Settings.JobsPerRun = 1
+		b.more(2)
+		b.more(2)
+		if _, err := b.Pause(t.Context(), b.Clock.Now(), reconcile.Pause{Scope: "policy:p", Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		b.edit(1, 2)
+		b.policy = b.Approve(t, sqltest.Policy("q", 1))
+		b.more(3)
+		b.Clock.Advance(time.Minute)
+		b.call()
+		b.wantCalls(3)
+		b.want("withdrawn", "SELECT 'x' FROM items WHERE outcome = 'not_sent'", "x")
 	})
 }
 

@@ -17,7 +17,11 @@ type CallStore interface {
 	// CalledJobs lists submitted jobs of an account, by its fingerprint, whose
 	// texts are called one by one and that are due, with their accepted submission.
 	// One planned behind horizon was planned by a wrong clock, and is due as well.
+	// One that may not be called is listed only if it has all its answers.
 	CalledJobs(ctx context.Context, now, horizon time.Time, account string, limit int) ([]Job, error)
+	// UnwantedCalls lists jobs of an account, by its fingerprint, that have calls of
+	// members that are not wanted any more, also while dispatch is paused.
+	UnwantedCalls(ctx context.Context, account string, limit int) ([]string, error)
 	// DropUncalled ends the calls of members of a job that are not wanted any
 	// more, and says of how many members, at most limit. Those of which no call was
 	// made become not_sent. Again until it is 0. ErrMoved.

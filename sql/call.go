@@ -23,6 +23,9 @@ var callAccountsSQL string
 //go:embed query/call_jobs.sql
 var callJobsSQL string
 
+//go:embed query/call_jobs_unwanted.sql
+var callJobsUnwantedSQL string
+
 //go:embed query/call_candidates.sql
 var callCandidatesSQL string
 
@@ -90,6 +93,15 @@ func (s *Store) CalledJobs(ctx context.Context, now, horizon time.Time, account 
 		out = append(out, job)
 	}
 	return out, nil
+}
+
+// UnwantedCalls implements reconcile.CallStore.
+func (s *Store) UnwantedCalls(ctx context.Context, account string, limit int) ([]string, error) {
+	var jobs []string
+	if err := s.ro.SelectContext(ctx, &jobs, callJobsUnwantedSQL, account, limit); err != nil {
+		return nil, fmt.Errorf("list jobs with unwanted calls: %w", scrub(err))
+	}
+	return jobs, nil
 }
 
 // DropUncalled implements reconcile.CallStore. Nothing is locked but the job: a

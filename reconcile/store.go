@@ -331,6 +331,9 @@ type Pause struct {
 	Actor  string      `json:"set_by"`
 	Reason string      `json:"reason"`
 	SetAt  time.Time   `json:"set_at"`
+	// TakesPlace: it lifts a pause of the same that was set for another reason.
+	// Whoever ends that, a drill say, would end this one unawares.
+	TakesPlace bool `json:"-"`
 }
 
 // Severity is how much a finding matters.

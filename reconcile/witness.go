@@ -127,7 +127,7 @@ func (r *Reconciler) RenewWitness(ctx context.Context) error {
 // place of a newer one, until a person resumes.
 func (r *Reconciler) rewound(ctx context.Context, now time.Time, detail string) error {
 	for _, stage := range []PausedStage{PauseDispatch, PauseApply} {
-		if _, err := r.Store.Pause(ctx, now, Pause{Scope: ScopeAll, Stage: stage, Actor: "rollcall", Reason: EventLedgerRewound.Name}); err != nil {
+		if _, err := r.Store.Pause(ctx, now, Pause{Scope: ScopeAll, Stage: stage, Actor: "rollcall", Reason: EventLedgerRewound.Name, TakesPlace: true}); err != nil {
 			return fmt.Errorf("pause %s: %w", stage, err)
 		}
 	}

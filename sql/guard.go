@@ -45,6 +45,9 @@ var pauseGetSQL string
 //go:embed query/pause_out.sql
 var pauseOutSQL string
 
+//go:embed query/pause_replace.sql
+var pauseReplaceSQL string
+
 //go:embed query/pause_lift.sql
 var pauseLiftSQL string
 
@@ -191,6 +194,11 @@ func (s *Store) Pause(ctx context.Context, now time.Time, p reconcile.Pause) (re
 	err := s.write(ctx, "pause", func(ctx context.Context, t *tx) error {
 		if err := t.lockGate(ctx, p.Stage); err != nil {
 			return err
+		}
+		if p.TakesPlace {
+			if _, err := t.ExecContext(ctx, pauseReplaceSQL, p.Actor, "another pause takes its place: "+p.Reason, micros(now), p.Scope, string(p.Stage), p.Reason); err != nil {
+				return err
+			}
 		}
 		res, err := t.ExecContext(ctx, pauseInsertSQL, s.newID(), p.Scope, string(p.Stage), p.Actor, p.Reason, micros(now))
 		if err != nil {

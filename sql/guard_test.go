@@ -186,6 +186,28 @@ func TestResumeResolvesWhatPausedTheAccount(t *testing.T) {
 	})
 }
 
+// F47: who ends a drill does not let a ledger send that was put back meanwhile.
+func TestPauseThatTakesThePlaceOfAnother(t *testing.T) {
+	sqltest.Each(t, func(t *testing.T, l *sqltest.Ledger) {
+		ctx, now := t.Context(), l.Clock.Now()
+		drill := reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a drill"}
+		rewound := reconcile.Pause{Scope: reconcile.ScopeAll, Stage: reconcile.PauseDispatch, Actor: "rollcall", Reason: "ledger_rewound", TakesPlace: true}
+		for i, p := range []reconcile.Pause{drill, rewound, rewound, drill} {
+			paused, err := l.Pause(ctx, now, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := i > 1; paused.Already != want {
+				t.Errorf("pause %d: already %v", i, paused.Already)
+			}
+		}
+		all, err := l.Pauses(ctx)
+		if err != nil || len(all) != 1 || all[0].Reason != "ledger_rewound" || all[0].Actor != "rollcall" {
+			t.Errorf("pauses %+v, %v", all, err)
+		}
+	})
+}
+
 func TestF48_WriteProbe(t *testing.T) {
 	for _, database := range sqltest.Databases {
 		t.Run(database, func(t *testing.T) {

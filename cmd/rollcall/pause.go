@@ -178,9 +178,38 @@ func (a *app) more(n int64, one, many string) {
 	}
 }
 
+// checkRecovered refuses while the ledger lacks what its witness has seen.
+func (d *deployment) checkRecovered(ctx context.Context) error {
+	r, err := d.reconciler()
+	if err != nil || r.Witness == nil {
+		return err
+	}
+	c, err := r.Witness.Compare(ctx)
+	if err != nil {
+		return err
+	}
+	if lacks := c.Rewound(); lacks != "" {
+		return &exitError{exitDecision, fmt.Errorf("%w: %s. First: rollcall recover --reason \"…\"", reconcile.ErrRewound, lacks)}
+	}
+	return nil
+}
+
 func (a *app) resumeCommand() *cobra.Command {
-	c := &cobra.Command{Use: "resume", Short: "Lift a pause"}
+	unrecovered := false
+	c := &cobra.Command{
+		Use:   "resume",
+		Short: "Lift a pause",
+		Long: `Lifts a pause. While the ledger is older than its witness, dispatch and apply of
+everything go on only behind a recovery (rollcall recover), or with --unrecovered: what
+was sent since the copy was made may then be sent again.`,
+	}
+	c.Flags().BoolVar(&unrecovered, "unrecovered", false, "also while the ledger is known to be a copy that nobody has recovered")
 	return a.brakeCommand(c, func(ctx context.Context, d *deployment, now time.Time, b brake) error {
+		if !unrecovered && b.scope == reconcile.ScopeAll && (b.stage == reconcile.PauseDispatch || b.stage == reconcile.PauseApply) {
+			if err := d.checkRecovered(ctx); err != nil {
+				return err
+			}
+		}
 		if err := d.store.Resume(ctx, now, b.scope, b.stage, b.by, b.reason); err != nil {
 			return err
 		}

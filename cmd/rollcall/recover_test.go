@@ -64,6 +64,10 @@ func TestF47_RecoverAfterARestore(t *testing.T) {
 			o.must(exitDecision, "run", "collect", "submit").wantSaid(t, "older than its witness")
 			o.must(exitDecision, "status").wantSaid(t, "ledger_rewound")
 
+			for _, stage := range []string{"dispatch", "apply"} {
+				o.must(exitDecision, "resume", "--stage", stage, "--reason", "the drill is over").wantSaid(t, "rollcall recover", "intents to send are missing")
+			}
+
 			// The job holds reports that came in after the copy was made.
 			r := o.must(exitDecision, "--log-level", "trace", "recover", "--reason", "the disk died")
 			r.wantSaid(t, reconcile.RecoveredIncomplete, "1 job holds reports that the ledger does not know", "rollcall recover")

@@ -33,10 +33,11 @@ type oracle struct {
 	expiring bool // the job that ends now ran only in part
 
 	calls    callBooks
-	noted    time.Time             // when the newest intent was noted outside of the ledger
+	noted    string                // the newest submission that was noted outside of the ledger
 	standing map[string]recordBook // by report
 	sealed   map[string]int        // by policy pattern: intents committed before a brake was on
 	wentBack bool                  // the ledger was replaced by an older copy
+	lost     bool                  // and nobody has recovered it yet
 	copied   time.Time             // when that copy was made
 	revoked  bool                  // policy p/1
 	renewed  bool                  // policy p/2 is approved in its place
@@ -266,6 +267,7 @@ func (o *oracle) judgeSubmission(j *jobBook) {
 	var outcome stdsql.NullString
 	err := o.w.books.QueryRow("SELECT outcome FROM submissions WHERE submission_id = $1", j.submission).Scan(&outcome)
 	switch {
+	case err != nil && o.lost: // a recovery finds it
 	case err != nil && o.wentBack && len(j.works) == 0:
 		j.stale = true // it was asked for before the ledger was put back, and its file was deleted
 	case err != nil:
@@ -358,7 +360,7 @@ func (o *oracle) count(query string, args ...any) int {
 
 // wentBackTo forgets what an older copy need not know.
 func (o *oracle) wentBackTo() {
-	o.wentBack, o.standing, o.sealed = true, map[string]recordBook{}, map[string]int{}
+	o.wentBack, o.lost, o.standing, o.sealed = true, true, map[string]recordBook{}, map[string]int{}
 	for _, r := range o.reports {
 		r.content, r.contradicted = map[int64]string{}, false
 	}

@@ -149,7 +149,7 @@ func (i *itsWitness) NoteIntent(ctx context.Context, id reconcile.LedgerIdentity
 	}
 	err := i.witness.NoteIntent(ctx, id, s)
 	if err == nil {
-		i.w.oracle.noted = i.w.now
+		i.w.oracle.noted = s.ID
 	}
 	return err
 }

@@ -51,9 +51,10 @@ func (o operation) restore() error {
 		return o.recover()
 	case err != nil:
 		return err
-	case sent, o.oracle.noted.After(o.oracle.copied):
+	case sent, o.oracle.noted != "" && o.oracle.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1", o.oracle.noted) == 0:
 		o.oracle.breach("the ledger was put back behind what was sent, and nobody notices")
 	}
+	o.oracle.lost = false
 	// Reports may be missing all the same: the witness is written when something is
 	// to be sent, and at checks, and not for each receipt.
 	return errors.Join(o.endDrills(), o.redeliver())
@@ -154,6 +155,7 @@ func (o operation) redeliver() error {
 }
 
 func (o operation) recovered() error {
+	o.oracle.lost, o.oracle.noted = false, ""
 	for pattern := range o.oracle.sealed { // what was adopted has intents from before
 		o.oracle.seal(pattern)
 	}

@@ -313,8 +313,8 @@ func (t *tally) log(tt *testing.T) {
 const worldsForOne = 20
 
 // worldsForPoint is the same for a named point, which a process passes while
-// things still go wrong.
-const worldsForPoint = 40
+// things still go wrong; some are in the worlds of one processor only.
+const worldsForPoint = 100
 
 // judge holds that everything happened often enough for its absence of
 // consequences to mean something.

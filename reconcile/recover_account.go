@@ -159,7 +159,10 @@ func (v *recovering) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if probes && !list.reaches(from, probing.known) {
+	switch {
+	case probes && len(probing.known) == 0:
+		v.doubt("no job without texts could be made there, which its list would have to show; the log says why")
+	case probes && !list.reaches(from, probing.known):
 		v.doubt("its list of jobs does not show yet what was made just now, so what it lacks may exist")
 	}
 	v.listed = map[string]time.Time{}
@@ -183,7 +186,9 @@ func (v *recovering) probes(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	policies, err := v.r.Store.Policies(ctx)
-	return v.ours || slices.ContainsFunc(policies, func(p PolicyVersion) bool { return p.Boundary.Account == v.account.Account().Name }), err
+	return v.ours || slices.ContainsFunc(policies, func(p PolicyVersion) bool {
+		return p.State == PolicyApproved && p.Boundary.Account == v.account.Account().Name
+	}), err
 }
 
 func (v *recovering) sweeping() *sweeping {

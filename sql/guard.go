@@ -196,7 +196,11 @@ func (s *Store) Pause(ctx context.Context, now time.Time, p reconcile.Pause) (re
 			return err
 		}
 		if p.TakesPlace {
-			if _, err := t.ExecContext(ctx, pauseReplaceSQL, p.Actor, "another pause takes its place: "+p.Reason, micros(now), p.Scope, string(p.Stage), p.Reason); err != nil {
+			why := "another pause takes its place: " + p.Reason
+			switch err := changedOne(t.ExecContext(ctx, pauseReplaceSQL, p.Actor, why, micros(now), p.Scope, string(p.Stage), p.Reason)); {
+			case err == nil:
+				t.audit("resume", p.Scope+" "+string(p.Stage), fmt.Sprintf("by %s: %s", p.Actor, why))
+			case !errors.Is(err, reconcile.ErrMoved):
 				return err
 			}
 		}

@@ -370,8 +370,13 @@ var workloadCases = map[string]struct {
 	"an open submission without an upload": {func(r raw) {
 		r.job("j", "ready", nil)
 		r.insert("submissions", row{"submission_id": "s", "job_id": "j"})
-		r.insert("pauses", pause("all", "dispatch"))
+		r.insert("pauses", pause("account:main", "dispatch"))
 	}, after(15*time.Minute + unsentMargin)},
+	"one of them, and nothing may be sent": {func(r raw) {
+		r.job("j", "ready", nil)
+		r.insert("submissions", row{"submission_id": "s", "job_id": "j"})
+		r.insert("pauses", pause("all", "dispatch"))
+	}, nil},
 	"a submitted job": {func(r raw) { r.job("j", "submitted", nil) }, after(time.Minute)},
 	"poll paused":     {func(r raw) { r.job("j", "submitted", nil); r.insert("pauses", pause("all", "poll")) }, nil},
 	"account's poll paused": {func(r raw) {

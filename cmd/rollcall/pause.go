@@ -178,17 +178,23 @@ func (a *app) more(n int64, one, many string) {
 	}
 }
 
-// checkRecovered refuses while the ledger lacks what its witness has seen.
-func (d *deployment) checkRecovered(ctx context.Context) error {
-	r, err := d.reconciler()
-	if err != nil || r.Witness == nil {
-		return err
+// checkRecovered refuses while the ledger lacks what its witness has seen. Taken as
+// it is, it is a ledger of its own from here on, which no witness doubts.
+func (d *deployment) checkRecovered(ctx context.Context, now time.Time, b brake, asItIs bool) error {
+	if d.witness == nil {
+		return nil
 	}
-	c, err := r.Witness.Compare(ctx)
+	c, err := d.witness.Compare(ctx)
 	if err != nil {
 		return err
 	}
-	if lacks := c.Rewound(); lacks != "" {
+	switch lacks := c.Rewound(); {
+	case lacks != "" && asItIs:
+		if err := d.store.RaiseGeneration(ctx, now, c.LedgerGeneration, b.by, "taken as it is: "+b.reason); err != nil {
+			return err
+		}
+		return d.witness.Renew(ctx)
+	case lacks != "":
 		return &exitError{exitDecision, fmt.Errorf("%w: %s. First: rollcall recover --reason \"…\"", reconcile.ErrRewound, lacks)}
 	}
 	return nil
@@ -200,13 +206,13 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use:   "resume",
 		Short: "Lift a pause",
 		Long: `Lifts a pause. While the ledger is older than its witness, dispatch and apply of
-everything go on only behind a recovery (rollcall recover), or with --unrecovered: what
-was sent since the copy was made may then be sent again.`,
+everything go on only behind a recovery (rollcall recover), or with --unrecovered: the
+ledger is taken as it is then, and what was sent since the copy was made may be sent again.`,
 	}
 	c.Flags().BoolVar(&unrecovered, "unrecovered", false, "also while the ledger is known to be a copy that nobody has recovered")
 	return a.brakeCommand(c, func(ctx context.Context, d *deployment, now time.Time, b brake) error {
-		if !unrecovered && b.scope == reconcile.ScopeAll && (b.stage == reconcile.PauseDispatch || b.stage == reconcile.PauseApply) {
-			if err := d.checkRecovered(ctx); err != nil {
+		if b.scope == reconcile.ScopeAll && (b.stage == reconcile.PauseDispatch || b.stage == reconcile.PauseApply) {
+			if err := d.checkRecovered(ctx, now, b, unrecovered); err != nil {
 				return err
 			}
 		}

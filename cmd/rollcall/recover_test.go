@@ -92,6 +92,20 @@ func TestF47_RecoverAfterARestore(t *testing.T) {
 	}
 }
 
+// A ledger that cannot be made whole can be taken as it is, by name.
+func TestF47_ResumeUnrecovered(t *testing.T) {
+	o := newOperator(t, "sqlite")
+	o.must(exitDone, "intake", o.file("first.jsonl", numbered(0, 3)))
+	restore := o.backup("sqlite")
+	o.must(exitDone, "run", "collect", "submit")
+	restore()
+	o.must(exitDecision, "run", "submit").wantSaid(t, "older than its witness")
+	o.must(exitDecision, "resume", "--reason", "r").wantSaid(t, "rollcall recover")
+	o.must(exitDone, "resume", "--reason", "nobody can tell", "--unrecovered")
+	o.must(exitDone, "resume", "--stage", "apply", "--reason", "nobody can tell")
+	o.must(exitDone, "run", "collect", "submit") // and it is not paused again
+}
+
 // Reports that nobody can deliver again are left out when that is asked for.
 func TestF47_RecoverWithoutWhatIsUnknown(t *testing.T) {
 	o := newOperator(t, "sqlite")

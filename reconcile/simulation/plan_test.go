@@ -98,7 +98,7 @@ var rates = map[fault]float64{
 	itemMissing: 0.02, itemFailed: 0.02, itemRefused: 0.01, itemTruncated: 0.01, itemMalformed: 0.01, itemInvalid: 0.01,
 	itemCrossed: 0.005, itemTwice: 0.01, itemConflict: 0.01, itemUnknown: 0.005, itemStubborn: 0.004,
 	callUnheard: 0.03, callFailed: 0.04, callTooFast: 0.01, callHeldBack: 0.01, callRefused: 0.01, callDenied: 0.008, callCrossed: 0.02, probeFailed: 0.05,
-	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003, lateSender: 0.08,
+	crash: 0.006, crashBefore: 0.004, crashAfter: 0.006, commitUndone: 0.01, commitUnsaid: 0.01, longPause: 0.003, lateSender: 0.2,
 	clockSkew: 1, clockAhead: 0.001, clockBack: 0.001,
 	delivery2: 0.15, edited: 0.15, lateRevision: 0.3, contradicted: 0.03, heldSource: 1,
 	braked: 0.002, revoked: 0.0003, routed: 0.002, restored: 0.0012, copiedMidway: 0.15,

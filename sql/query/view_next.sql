@@ -41,7 +41,9 @@ WITH brakes AS (
   WHERE j.state = 'ended'
     AND NOT EXISTS (SELECT 1 FROM stops f WHERE f.subject = 'job:' || j.job_id AND f.name IN ('account_mismatch', 'results_unreadable'))
   UNION ALL
-  SELECT MIN(send_deadline_us) + $1 FROM submissions WHERE outcome IS NULL AND body_mac IS NULL
+  -- None is closed while a recovery may be under way.
+  SELECT MIN(send_deadline_us) + $1 FROM submissions
+  WHERE outcome IS NULL AND body_mac IS NULL AND NOT EXISTS (SELECT 1 FROM brakes k WHERE k.stage = 'dispatch' AND k.scope = 'all')
   UNION ALL
   -- What a look proves nothing about waits for a person as well.
   SELECT MIN(COALESCE(next_look_us, send_deadline_us)) FROM submissions

@@ -10,6 +10,7 @@ import (
 
 	"rollcall/batch"
 	"rollcall/batch/fake"
+	"rollcall/reconcile/crashpoint"
 )
 
 // client is a process's way to the processor: every call may go wrong on its way
@@ -120,13 +121,35 @@ func (c *client) Create(ctx context.Context, cr batch.Creation) (batch.Job, erro
 		return batch.Job{}, err
 	}
 	job, err := w.makeJob(cr)
-	if err != nil || failed != nil {
-		return batch.Job{}, cmp.Or(err, failed)
+	if err == nil && failed == nil {
+		failed = c.answered("create")
 	}
-	if err := c.answered("create"); err != nil {
+	if stand := w.standing(); len(stand) > 0 && !c.p.direct {
+		if failed == nil && w.Faults[lostAnswer] && !w.calm && w.rng.IntN(2) == 0 {
+			w.struck[lostAnswer]++
+			w.note(c.p, "lost_answer: create, while a sender stands before its own")
+			failed = unknownOutcome("create", errCut)
+		}
+		if failed != nil {
+			for _, p := range stand {
+				p.wake = w.now // it goes on just when a job was made and nobody knows of it
+			}
+		}
+	}
+	if err := cmp.Or(err, failed); err != nil {
 		return batch.Job{}, err
 	}
 	return job, nil
+}
+
+// standing are the processes that stand still before their create.
+func (w *world) standing() (all []*process) {
+	for _, p := range w.processes {
+		if p.alive && p.at == crashpoint.SubmitFileNoted && p.wake.After(w.now) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // onItsWay gives a request its body as bytes: who sent it may be gone when it

@@ -200,7 +200,7 @@ func (m mutant) run(t *testing.T, root string) (string, error) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-run", "^TestSimulation$", "-timeout", "20m", "./reconcile/simulation")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "ROLLCALL_TEST_SEEDS=1+300", firstOnly+"=1")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "ROLLCALL_TEST_SEEDS=1+200", firstOnly+"=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

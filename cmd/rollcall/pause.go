@@ -178,26 +178,32 @@ func (a *app) more(n int64, one, many string) {
 	}
 }
 
-// checkRecovered refuses while the ledger lacks what its witness has seen. Taken as
-// it is, it is a ledger of its own from here on, which no witness doubts.
-func (d *deployment) checkRecovered(ctx context.Context, now time.Time, b brake, asItIs bool) error {
-	if d.witness == nil {
-		return nil
+// resume lifts a pause. While the ledger lacks what its witness has seen it refuses
+// to let everything go on, unless the ledger is to be taken as it is: one of its own
+// from there on, which no witness doubts.
+func (d *deployment) resume(ctx context.Context, now time.Time, b brake, asItIs bool) error {
+	lift := func() error { return d.store.Resume(ctx, now, b.scope, b.stage, b.by, b.reason) }
+	if d.witness == nil || b.scope != reconcile.ScopeAll || b.stage != reconcile.PauseDispatch && b.stage != reconcile.PauseApply {
+		return lift()
 	}
 	c, err := d.witness.Compare(ctx)
 	if err != nil {
 		return err
 	}
 	switch lacks := c.Rewound(); {
-	case lacks != "" && asItIs:
-		if err := d.store.RaiseGeneration(ctx, now, c.LedgerGeneration, b.by, "taken as it is: "+b.reason); err != nil {
-			return err
-		}
-		return d.witness.Renew(ctx)
-	case lacks != "":
+	case lacks == "":
+		return lift()
+	case !asItIs:
 		return &exitError{exitDecision, fmt.Errorf("%w: %s. First: rollcall recover --reason \"…\"", reconcile.ErrRewound, lacks)}
 	}
-	return nil
+	if err := lift(); err != nil {
+		return err
+	}
+	// If the process dies here, the next comparison pauses again.
+	if err := d.store.RaiseGeneration(ctx, now, c.LedgerGeneration, b.by, "taken as it is: "+b.reason); err != nil {
+		return err
+	}
+	return d.witness.Renew(ctx)
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -211,12 +217,7 @@ ledger is taken as it is then, and what was sent since the copy was made may be 
 	}
 	c.Flags().BoolVar(&unrecovered, "unrecovered", false, "also while the ledger is known to be a copy that nobody has recovered")
 	return a.brakeCommand(c, func(ctx context.Context, d *deployment, now time.Time, b brake) error {
-		if b.scope == reconcile.ScopeAll && (b.stage == reconcile.PauseDispatch || b.stage == reconcile.PauseApply) {
-			if err := d.checkRecovered(ctx, now, b, unrecovered); err != nil {
-				return err
-			}
-		}
-		if err := d.store.Resume(ctx, now, b.scope, b.stage, b.by, b.reason); err != nil {
+		if err := d.resume(ctx, now, b, unrecovered); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "%s of %s goes on\n", b.stage, printable(b.scope))

@@ -103,7 +103,12 @@ func TestF47_ResumeUnrecovered(t *testing.T) {
 	o.must(exitDecision, "resume", "--reason", "r").wantSaid(t, "rollcall recover")
 	o.must(exitDone, "resume", "--reason", "nobody can tell", "--unrecovered")
 	o.must(exitDone, "resume", "--stage", "apply", "--reason", "nobody can tell")
-	o.must(exitDone, "run", "collect", "submit") // and it is not paused again
+	// It is not paused again, and sends what its copy takes for unsent.
+	o.must(exitDone, "run", "collect", "submit")
+	books, err := o.box.Books()
+	if err != nil || len(books.Jobs) != 2 {
+		t.Errorf("%d jobs, %v", len(books.Jobs), err)
+	}
 }
 
 // Reports that nobody can deliver again are left out when that is asked for.

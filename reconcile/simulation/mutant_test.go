@@ -52,7 +52,9 @@ var mutants = []mutant{
 	{"the first of two answers", "reconcile/adjudicate.go", []string{
 		`return l.LineMAC != first.LineMAC`, `return false && l.LineMAC != first.LineMAC`}},
 	{"asked for before the intent", "reconcile/submit.go", []string{
-		`	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{`, `	_, _ = account.Create(ctx, batch.Creation{FileID: "none", Key: id, Metadata: ledger.metadata(Submission{ID: id, JobID: job.ID})})
+		`	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{`, `	if s.account != nil {
+		_, _ = s.account.Create(ctx, batch.Creation{FileID: "none", Key: id, Metadata: ledger.metadata(Submission{ID: id, JobID: job.ID})})
+	}
 	s.sub, err = r.Store.CommitIntent(ctx, now, Intent{`}},
 	{"an intent of unknown commit is one", "sql/sql.go", []string{
 		`		if err := s.readBack(ctx, name, token, err); err != nil {`, `		if name == "commit intent" {
@@ -132,7 +134,8 @@ var mutants = []mutant{
 		`	if err != nil {
 		return reconcile.CallGrant{}, err
 	}
-	return grant, nil`, `	return grant, nil`}},
+	return grant, nil`, `	_ = err
+	return grant, nil`}},
 	{"a pause that a claim does not heed", "sql/call.go", []string{
 		`		if errors.Is(err, reconcile.ErrPaused) || errors.Is(err, reconcile.ErrNotApproved) {`, `		if errors.Is(err, reconcile.ErrPaused) {
 			err = nil

@@ -72,10 +72,7 @@ func TestF47_CopyIsNotTakenForUnsentBeforeItIsRecovered(t *testing.T) {
 				if out := n.recover(reconcile.RecoverOptions{}); !out.Complete || len(out.Jobs) != 2 {
 					t.Errorf("recovery %+v", out)
 				}
-				n.goOn()
-				if _, err := n.untilIdle(nil); err != nil {
-					t.Fatal(err)
-				}
+				n.goOnUntilIdle()
 				n.wantSentOnce(6, 2)
 			})
 		})
@@ -102,10 +99,7 @@ func TestF47_UnsentSubmissionHoldsUpNoRecovery(t *testing.T) {
 		if out := n.recover(reconcile.RecoverOptions{}); !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted {
 			t.Errorf("recovery %+v", out)
 		}
-		n.goOn()
-		if _, err := n.untilIdle(nil); err != nil {
-			t.Fatal(err)
-		}
+		n.goOnUntilIdle()
 		n.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1 AND kind = 'classified'", "3")
 		if n.jobsWithItems() != 1 {
 			t.Errorf("%d jobs", n.jobsWithItems())
@@ -133,10 +127,7 @@ func TestF47_ListThatLagsEndsNoRecovery(t *testing.T) {
 		if out := n.recover(reconcile.RecoverOptions{}); !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredAdopted {
 			t.Errorf("recovery %+v", out)
 		}
-		n.goOn()
-		if _, err := n.untilIdle(nil); err != nil {
-			t.Fatal(err)
-		}
+		n.goOnUntilIdle()
 		n.wantSentOnce(3, 1)
 	})
 }
@@ -178,10 +169,7 @@ func TestF47_ProcessorsClockIsBehind(t *testing.T) {
 		if out := n.recover(reconcile.RecoverOptions{}); !out.Complete || out.Jobs[0].Became != reconcile.RecoveredAdopted {
 			t.Errorf("recovery %+v", out)
 		}
-		n.goOn()
-		if _, err := n.untilIdle(nil); err != nil {
-			t.Fatal(err)
-		}
+		n.goOnUntilIdle()
 		if n.jobsWithItems() != 2 {
 			t.Errorf("%d jobs: what has an answer was sent again", n.jobsWithItems())
 		}
@@ -305,10 +293,7 @@ func TestF47_JobWithTextsIsFoundBesideItsRepeat(t *testing.T) {
 		if !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredFound || out.Jobs[0].ProviderJobID != n.fake.Jobs()[0].ID {
 			t.Errorf("recovery %+v", out)
 		}
-		n.goOn()
-		if _, err := n.untilIdle(nil); err != nil {
-			t.Fatal(err)
-		}
+		n.goOnUntilIdle()
 		n.wantSentOnce(3, 1)
 	})
 }

@@ -50,6 +50,15 @@ func (b *bench) goOn() {
 	}
 }
 
+// goOnUntilIdle ends a recovery, and runs what is left to do.
+func (b *bench) goOnUntilIdle() {
+	b.t.Helper()
+	b.goOn()
+	if _, err := b.untilIdle(nil); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 func (b *bench) recover(o reconcile.RecoverOptions) reconcile.Recovery {
 	b.t.Helper()
 	o.Actor, o.Reason = "anna", "a restore"
@@ -136,10 +145,7 @@ func TestF47_OlderCopyIsNoticedAndRecovered(t *testing.T) {
 				if adopted != backup.adopted || !out.Complete || out.Generation != 2 {
 					t.Errorf("recovery %+v", out)
 				}
-				n.goOn()
-				if _, err := n.untilIdle(nil); err != nil {
-					t.Fatal(err)
-				}
+				n.goOnUntilIdle()
 				n.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1 AND kind = 'classified'", "8")
 				n.wantFindings()
 				n.want("costs, each answer once", "SELECT CAST(SUM(cost_micros) AS TEXT) || ' ' || currency FROM submissions WHERE outcome = 'accepted' GROUP BY currency", "960 EUR")
@@ -205,10 +211,7 @@ func TestF47_RequestOnItsWayMakesNoJobBehindARecovery(t *testing.T) {
 				if n.jobsWithItems() != 0 {
 					t.Error("a request that was sent before the recovery made a job of texts")
 				}
-				n.goOn()
-				if _, err := n.untilIdle(nil); err != nil {
-					t.Fatal(err)
-				}
+				n.goOnUntilIdle()
 				n.want("records", "SELECT COUNT(*) || '' FROM review_records WHERE authoritative = 1 AND kind = 'classified'", "3")
 				n.want("the file that was deleted", "SELECT kind || ' ' || object_id FROM surplus_objects WHERE gone_us IS NOT NULL AND kind = 'file'", "file "+onItsWay.FileID)
 				if n.jobsWithItems() != 1 {
@@ -277,10 +280,7 @@ func TestF47_OlderJobThatDoesNotEndIsNotWaitedForWhenToldSo(t *testing.T) {
 			t.Errorf("recovery %+v", out)
 		}
 		n.want("items", "SELECT COALESCE(outcome, 'open') || ' ' || code FROM items ORDER BY code", "open ", "not_run sent_again")
-		n.goOn()
-		if _, err := n.untilIdle(nil); err != nil {
-			t.Fatal(err)
-		}
+		n.goOnUntilIdle()
 		n.want("record", "SELECT kind FROM review_records WHERE authoritative = 1", "classified")
 		if b.jobsWithItems() != 2 {
 			t.Errorf("%d jobs: what has an answer was sent again", b.jobsWithItems())
@@ -519,10 +519,7 @@ func TestF47_SecondTryIsNotSentAThirdTime(t *testing.T) {
 				if !out.Complete || out.Jobs[0].Became != reconcile.RecoveredAdopted || out.Jobs[0].ProviderJobID != b.fake.Jobs()[1].ID {
 					t.Errorf("recovery %+v", out)
 				}
-				n.goOn()
-				if _, err := n.untilIdle(nil); err != nil {
-					t.Fatal(err)
-				}
+				n.goOnUntilIdle()
 				n.want("record", "SELECT kind FROM review_records WHERE authoritative = 1", "classified")
 				if n.jobsWithItems() != 2 {
 					t.Errorf("%d jobs: what has an answer was sent again", n.jobsWithItems())

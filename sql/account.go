@@ -140,8 +140,12 @@ func (s *Store) RecordProbe(ctx context.Context, account, providerJobID string, 
 // RecordLook implements reconcile.AccountStore.
 func (s *Store) RecordLook(ctx context.Context, l reconcile.Look) error {
 	return s.write(ctx, "record look", func(ctx context.Context, t *tx) error {
-		return changedOne(t.ExecContext(ctx, submissionLookSQL, flag(l.Complete), micros(l.At), micros(l.Next), nullIfEmpty(l.Obstacle), l.SubmissionID))
+		return t.noteLook(ctx, l)
 	})
+}
+
+func (t *tx) noteLook(ctx context.Context, l reconcile.Look) error {
+	return changedOne(t.ExecContext(ctx, submissionLookSQL, flag(l.Complete), micros(l.At), micros(l.Next), nullIfEmpty(l.Obstacle), l.SubmissionID))
 }
 
 // CommitRepeat implements reconcile.AccountStore.
@@ -153,7 +157,7 @@ func (s *Store) CommitRepeat(ctx context.Context, l reconcile.Look, account stri
 		if _, err := t.approvedPolicy(ctx, policy); err != nil {
 			return err
 		}
-		return changedOne(t.ExecContext(ctx, submissionLookSQL, flag(l.Complete), micros(l.At), micros(l.Next), nullIfEmpty(l.Obstacle), l.SubmissionID))
+		return t.noteLook(ctx, l)
 	})
 }
 

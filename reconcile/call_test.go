@@ -746,6 +746,12 @@ func TestCalledJobIsExplained(t *testing.T) {
 		if err != nil || !strings.HasPrefix(history.Next, "waits for an operator: dispatch is paused") {
 			t.Errorf("%s, %v", history.Next, err)
 		}
+		// The process that claimed it died: behind the claim's end nobody calls any more.
+		b.Clock.Advance(time.Hour)
+		paused, err = b.Pause(t.Context(), b.Clock.Now(), reconcile.Pause{Scope: "all", Stage: reconcile.PauseDispatch, Actor: "anna", Reason: "a test"})
+		if err != nil || !paused.Already || paused.AtProviderTotal != 0 {
+			t.Errorf("when the claim is over: %+v, %v", paused, err)
+		}
 	})
 }
 

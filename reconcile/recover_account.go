@@ -97,7 +97,9 @@ func (v *recovering) fence(ctx context.Context, sending bool) error {
 	err = s.eachFile(ctx, func(_ context.Context, f batch.ListedFile, ref ObjectRef, st Standing) error {
 		v.ours = true
 		job, _, _ := v.id.fileOf(f.Name)
-		old := !f.Created.IsZero() && f.Created.Before(v.since.Add(-listSkew))
+		// The job of an older one may be in no list that is read. Without a submission it
+		// would be met by each sweep, and be taken for one that the ledger lost.
+		old := st.SubmissionID != "" && !f.Created.IsZero() && f.Created.Before(v.since.Add(-listSkew))
 		if !standsFor(st, sending) && !used[f.ID] && !used[ref.SubmissionID] && job != probeJob && !old {
 			loose = append(loose, ref)
 		}

@@ -318,6 +318,40 @@ func TestF47_OlderJobThatIsShownIsWaitedFor(t *testing.T) {
 	}
 }
 
+// F47: a surplus job of a recovery may run for long. Its request file is in use until
+// then, and no sign that the ledger was put back once more; nor is an old file that
+// no job uses, which the recovery deletes.
+func TestF47_FilesThatTheLedgerLacksPauseNothingTwice(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.reports(1)
+		old := b.theirFile("rollcall_" + b.ledgerID() + "_oldjob_old.jsonl")
+		b.Clock.Advance(b.r.Settings.SweepWindow + 48*time.Hour)
+		b.collect()
+		b.submit()
+		b.lateJob()
+		first, late := b.fake.Jobs()[0], b.fake.Jobs()[1]
+		b.fake.End(first.ID)
+		b.poll()
+		b.pass(b.r.Consume)
+		if out := b.recover(reconcile.RecoverOptions{}); !out.Complete || len(out.Jobs) != 1 || out.Jobs[0].Became != reconcile.RecoveredSurplus {
+			t.Fatalf("recovery %+v", out)
+		}
+		if b.present(old) {
+			t.Error("an old file that no job uses is kept")
+		}
+		b.goOn()
+		b.sweep() // cancels it
+		if !b.present(late.FileID) {
+			t.Error("the file of a running job is deleted")
+		}
+		b.sweep()
+		b.want("pauses", "SELECT scope || ' ' || stage FROM pauses WHERE lifted_us IS NULL")
+		if b.present(late.FileID) {
+			t.Error("the file of a surplus job stays")
+		}
+	})
+}
+
 // lateJob makes a second job of the only report, as a request from before a restore
 // does that arrives long after it.
 func (b *bench) lateJob() {
@@ -327,7 +361,7 @@ func (b *bench) lateJob() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	file, err := b.fake.Upload(b.t.Context(), batch.Input{Name: "late.jsonl", Size: int64(len(body)), Write: func(w io.Writer) error { _, err := w.Write(body); return err }})
+	file, err := b.fake.Upload(b.t.Context(), batch.Input{Name: "rollcall_" + b.ledgerID() + "_latejob_late.jsonl", Size: int64(len(body)), Write: func(w io.Writer) error { _, err := w.Write(body); return err }})
 	if err != nil {
 		b.t.Fatal(err)
 	}

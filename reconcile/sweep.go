@@ -136,6 +136,7 @@ type sweeping struct {
 	id      LedgerIdentity
 	inv     batch.Inventory
 	account batch.Account
+	used    map[string]bool // request files of listed jobs of this ledger
 	tally   Tally
 }
 
@@ -145,6 +146,10 @@ func (s *sweeping) run(ctx context.Context) error {
 		return err
 	}
 	ours, refs := s.ourJobs(list.jobs)
+	s.used = map[string]bool{}
+	for _, ref := range refs {
+		s.used[ref.FileID] = true
+	}
 	if err := s.each(ctx, refs, func(ctx context.Context, i int, st Standing) error { return s.job(ctx, ours[i], refs[i], st) }); err != nil {
 		return err
 	}
@@ -301,6 +306,9 @@ func (s *sweeping) file(ctx context.Context, f batch.ListedFile, ref ObjectRef, 
 	}
 	switch v, why := judgeFile(st, f.ID); v {
 	case sweepUnknown:
+		if s.used[f.ID] {
+			return nil // its job was judged, and the file goes with it
+		}
 		return s.unknown(ctx, "file "+f.ID)
 	case sweepSurplus:
 		return s.deleteFile(ctx, ref, st, why)

@@ -215,7 +215,7 @@ func (s *Store) Pause(ctx context.Context, now time.Time, p reconcile.Pause) (re
 		if set > 0 {
 			t.audit("pause", p.Scope+" "+string(p.Stage), fmt.Sprintf("by %s: %s", p.Actor, p.Reason))
 		}
-		if paused, err = t.paused(ctx, p.Scope, p.Stage); err != nil {
+		if paused, err = t.paused(ctx, now, p.Scope, p.Stage); err != nil {
 			return err
 		}
 		paused.Already = set == 0
@@ -250,7 +250,7 @@ type outRow struct {
 }
 
 // paused reads the active pause of a scope and stage, and what is out in it.
-func (t *tx) paused(ctx context.Context, scope string, stage reconcile.PausedStage) (reconcile.Paused, error) {
+func (t *tx) paused(ctx context.Context, now time.Time, scope string, stage reconcile.PausedStage) (reconcile.Paused, error) {
 	p := reconcile.Paused{Out: []reconcile.UncertainView{}, AtProvider: []reconcile.SentJob{}}
 	var row pauseRow
 	if err := t.GetContext(ctx, &row, pauseGetSQL, scope, string(stage)); err != nil {
@@ -261,7 +261,7 @@ func (t *tx) paused(ctx context.Context, scope string, stage reconcile.PausedSta
 		return p, nil
 	}
 	var out []outRow
-	if err := t.SelectContext(ctx, &out, pauseOutSQL, scope, pauseListed); err != nil {
+	if err := t.SelectContext(ctx, &out, pauseOutSQL, scope, pauseListed, micros(now)); err != nil {
 		return p, err
 	}
 	for _, r := range out {

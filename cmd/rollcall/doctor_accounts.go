@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -115,6 +116,9 @@ func (x *examination) accountFault(check, about string, err error) {
 }
 
 func accountFault(err error) (state health, remedy, what string) {
+	if e := (*batch.Error)(nil); errors.As(err, &e) && e.Code == batch.CodeNoKey {
+		return healthBad, "write the key into the file, or the variable, that api_key names; it is read again for each call", "there is no key to ask it with"
+	}
 	switch batch.KindOf(err) {
 	case batch.Denied:
 		return healthBad, "check its key, project and region at the provider; the key is read again for each call", "it refuses the key"

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"rollcall/batch"
 	"rollcall/reconcile"
 	"rollcall/reconcile/keyring"
 	"rollcall/sql"
@@ -293,6 +294,24 @@ func TestDoctorOfASubmissionThatNobodyCanSettle(t *testing.T) {
 	followable(t, d.Remedy)
 	if !strings.HasSuffix(d.Remedy, "rollcall job resolve j") {
 		t.Errorf("remedy %q", d.Remedy)
+	}
+}
+
+// Each kind of an account's fault has a remedy of its own.
+func TestDoctorJudgesAnAccount(t *testing.T) {
+	for err, want := range map[*batch.Error]struct {
+		state health
+		says  string
+	}{
+		{Kind: batch.Denied, Code: batch.CodeNoKey}: {healthBad, "there is no key to ask it with"},
+		{Kind: batch.Denied, Code: "forbidden"}:     {healthBad, "it refuses the key"},
+		{Kind: batch.OutOfCredit}:                   {healthBad, "its money or quota is used up"},
+		{Kind: batch.NotFound}:                      {healthBad, "its answer is none of this API"},
+		{Kind: batch.Temporary}:                     {healthUnknown, "it could not be asked"},
+	} {
+		if state, remedy, what := accountFault(err); state != want.state || what != want.says || remedy == "" {
+			t.Errorf("%+v: %s, %q, %q", err, state, remedy, what)
+		}
 	}
 }
 

@@ -72,8 +72,9 @@ type File struct {
 	ledger Ledger
 	now    func() time.Time
 
-	mu      sync.Mutex
-	commits []string // acknowledged to this process since the last comparison
+	mu         sync.Mutex
+	commits    []string // acknowledged to this process since the last comparison
+	generation int64    // of the ledger when it was compared last; 0 before that
 }
 
 var _ reconcile.Witness = (*File)(nil)
@@ -104,10 +105,22 @@ func (f *File) held() []string {
 	return slices.Clone(f.commits)
 }
 
-// forget drops what was held when the ledger was compared.
-func (f *File) forget(compared []string) {
+// of are the held commits that a ledger of that generation must have. Another
+// process may have recovered it since: of the life before nothing needs to be there.
+func (f *File) of(generation int64, held []string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.generation != 0 && f.generation < generation {
+		return nil
+	}
+	return held
+}
+
+// forget drops what was held when the ledger was compared, at that generation.
+func (f *File) forget(compared []string, generation int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.generation = generation
 	f.commits = slices.DeleteFunc(f.commits, func(t string) bool { return slices.Contains(compared, t) })
 }
 
@@ -120,7 +133,7 @@ func (f *File) NoteIntent(ctx context.Context, id reconcile.LedgerIdentity, s re
 		r.LedgerID, r.Generation = id.LedgerID, max(r.Generation, id.Generation)
 		r.Intents = slices.DeleteFunc(r.Intents, func(i intent) bool { return i.SubmissionID == s.ID })
 		r.Intents = append(r.Intents, intent{SubmissionID: s.ID, JobID: s.JobID, IntentAt: s.IntentAt})
-		for _, token := range newest(f.held(), keptCommits) {
+		for _, token := range newest(f.of(id.Generation, f.held()), keptCommits) {
 			if !slices.Contains(r.Commits, token) {
 				r.Commits = append(r.Commits, token)
 			}
@@ -153,6 +166,7 @@ func (f *File) compare(ctx context.Context, r record, held []string) (c reconcil
 		return c, now, err
 	}
 	now = record{LedgerID: id.LedgerID, Generation: id.Generation, AuditHigh: c.LedgerAuditHigh}
+	held = f.of(id.Generation, held)
 	if id.Generation > r.Generation && r.LedgerID != "" {
 		// Recovered from another host: what this one remembers of the life before may be gone.
 		return c, now, nil
@@ -174,11 +188,13 @@ func (f *File) compare(ctx context.Context, r record, held []string) (c reconcil
 // Verify implements reconcile.Witness.
 func (f *File) Verify(ctx context.Context) error {
 	held := f.held()
+	var generation int64
 	err := f.update(ctx, func(r *record) error {
 		c, now, err := f.compare(ctx, *r, held)
 		if err != nil {
 			return err
 		}
+		generation = now.Generation
 		if why := c.Rewound(); why != "" {
 			return fmt.Errorf("%w: %s", reconcile.ErrRewound, why)
 		}
@@ -187,7 +203,7 @@ func (f *File) Verify(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		f.forget(held)
+		f.forget(held, generation)
 	}
 	return err
 }
@@ -219,7 +235,7 @@ func (f *File) Renew(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		f.forget(held)
+		f.forget(held, id.Generation)
 	}
 	return err
 }

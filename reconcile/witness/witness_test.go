@@ -133,6 +133,33 @@ func TestRecoveredFromAnotherHost(t *testing.T) {
 	verify(t, w)
 }
 
+// What a daemon holds of a ledger outlives a restore and its recovery by another
+// process. It is no sign that the ledger was put back once more.
+func TestHeldCommitsOfTheLifeBeforeARecovery(t *testing.T) {
+	for name, before := range map[string]func(t *testing.T, l *ledger, daemon *witness.File){
+		"the ledger is compared":   func(*testing.T, *ledger, *witness.File) {},
+		"an intent is noted first": func(t *testing.T, l *ledger, daemon *witness.File) { l.intent(t, daemon, "s2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			daemon, path := open(t, l)
+			verify(t, daemon)
+			l.commit(daemon, "lost by the restore")
+			l.tokens, l.id.Generation = map[string]bool{}, 2
+			operator := witness.New(path, l, time.Now)
+			if err := operator.Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			before(t, l, daemon)
+			verify(t, daemon)
+			verify(t, operator)
+			l.commit(daemon, "of the new life")
+			l.tokens = map[string]bool{}
+			wantRewound(t, daemon, "1 acknowledged transactions are missing")
+		})
+	}
+}
+
 func TestOtherLedgerIsRefused(t *testing.T) {
 	l := newLedger()
 	w, _ := open(t, l)

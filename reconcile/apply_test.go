@@ -208,26 +208,28 @@ func TestF40_ApplyIsAllOrNothingAndRepeatable(t *testing.T) {
 	}
 }
 
+// refusesInserts has the database refuse each new row of a table, until allow.
+func refusesInserts(address, table string, exec func(string, ...any)) (allow func()) {
+	if !strings.HasPrefix(address, "postgres") {
+		exec("CREATE TRIGGER refuse BEFORE INSERT ON " + table + " BEGIN SELECT RAISE(ABORT, 'no'); END")
+		return func() { exec("DROP TRIGGER refuse") }
+	}
+	exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'insufficient_privilege'; END $$")
+	exec("CREATE TRIGGER refuse BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION refuse()")
+	return func() { exec("DROP TRIGGER refuse ON " + table) }
+}
+
 func TestF41_RefusedRecordIsTriedAgainFromTheLedger(t *testing.T) {
 	eachResults(t, func(x *resultTest) {
 		x.consumed(0, 1, "spam")
-		if strings.HasPrefix(x.Address, "postgres") {
-			x.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'insufficient_privilege'; END $$")
-			x.exec("CREATE TRIGGER refuse BEFORE INSERT ON review_records FOR EACH ROW EXECUTE FUNCTION refuse()")
-		} else {
-			x.exec("CREATE TRIGGER refuse BEFORE INSERT ON review_records BEGIN SELECT RAISE(ABORT, 'no'); END")
-		}
+		allow := refusesInserts(x.Address, "review_records", x.exec)
 		downloads := x.provider.downloads
 		if _, err := x.r.Apply(t.Context(), x.Clock.Now()); err == nil {
 			t.Fatal("a refused write was taken for success")
 		}
 		x.works([]string{x.work(0, 1)}, "extracted")
 		x.events("apply_failed pass:apply: see the log of the pass")
-		if strings.HasPrefix(x.Address, "postgres") {
-			x.exec("DROP TRIGGER refuse ON review_records")
-		} else {
-			x.exec("DROP TRIGGER refuse")
-		}
+		allow()
 		x.apply(moved(1))
 		x.records(0, "1 spam *")
 		if x.provider.downloads != downloads {

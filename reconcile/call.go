@@ -318,11 +318,11 @@ func (c *calling) notAnswered(ctx context.Context, now time.Time, err error) err
 	again := now.Add(max(c.r.Settings.SubmitRetry, min(batch.RetryAfter(err), c.r.Settings.RetryCap)))
 	if kind := batch.KindOf(err); kind == batch.Rejected || kind == batch.BadAnswer {
 		c.rest = again
-		return errors.Join(errLaneClosed, c.close(ctx, now, err))
+		return closedLane(c.close(ctx, now, err))
 	}
 	c.shut, c.floor = true, again
 	if kind, ok := brakeOf(err); ok {
-		return errors.Join(errLaneClosed, c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
+		return closedLane(c.r.brake(ctx, now, kind, c.account.Name, evidenceOf(err)))
 	}
 	return fmt.Errorf("%w: %w", errLaneClosed, err) // of the moment: the next run asks again, and nobody has to decide
 }
@@ -369,6 +369,15 @@ func (c *calling) subject() string { return "policy:" + c.policy.Key().String() 
 // errLaneClosed: nothing is called until the made-up text is answered. A finding
 // says why, unless it was a fault of the moment.
 var errLaneClosed = errors.New("the account does not answer as it must, so no text is sent to it")
+
+// closedLane is errLaneClosed once what closes the lane is in the ledger, and what
+// went wrong with that otherwise: a brake that failed is no fault of one row.
+func closedLane(braked error) error {
+	if braked != nil {
+		return braked
+	}
+	return errLaneClosed
+}
 
 // brakeOf is the event with which an account is paused that would refuse every
 // other call as well.

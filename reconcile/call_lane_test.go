@@ -31,6 +31,31 @@ func (b *callBench) days(n int, every time.Duration) {
 	}
 }
 
+// A brake that the ledger does not take is no fault of one text: the pass ends with
+// it, and the text is not asked about in a loop.
+func TestS7_BrakeThatTheLedgerRefusesEndsThePass(t *testing.T) {
+	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
+		other := false
+		b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) {
+			if other {
+				return true, &batch.Error{Op: "call", Kind: batch.BadAnswer, HTTPStatus: 200, Code: inhouse.CodeOtherModel}
+			}
+			return true, nil
+		}})
+		b.sent(1)
+		b.call()
+		other = true
+		b.more(1)
+		allow := refusesInserts(b.Address, "pauses", b.change)
+		if _, err := b.r.Call(t.Context(), b.Clock.Now()); err == nil {
+			t.Error("a brake that failed was taken for a closed lane")
+		}
+		allow()
+		b.days(1, time.Hour)
+		b.wantFindings("another_model")
+	})
+}
+
 func TestS7_CalledAccountThatTurnsToAnotherModelIsBraked(t *testing.T) {
 	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
 		other := false

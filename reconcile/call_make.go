@@ -449,7 +449,7 @@ func (j *judging) act(ctx context.Context) error {
 		errs = append(errs, j.r.brake(ctx, j.now, kind, j.account.Name, evidenceOf(j.stop)))
 	}
 	if j.bad != nil {
-		errs = append(errs, errLaneClosed, j.astray(ctx))
+		errs = append(errs, closedLane(j.astray(ctx)))
 	}
 	return errors.Join(errs...)
 }

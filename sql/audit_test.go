@@ -22,7 +22,7 @@ func TestF47TokensOfCommittedTransactionsAreFound(t *testing.T) {
 	for _, database := range sqltest.Databases {
 		t.Run(database, func(t *testing.T) {
 			var told []string
-			l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Committed: func(token string) { told = append(told, token) }})
+			l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{Committed: func(token string, _ int64) { told = append(told, token) }})
 			high, err := l.AuditHigh(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestF47OnlyCertainCommitsAreTold(t *testing.T) {
 			commitNow := func(commit func() error) error { return commit() }
 			hook := commitNow
 			l := sqltest.OpenWith(t, sqltest.Migrated(t, database), sql.Options{
-				Committed: func(token string) { told = append(told, token) },
+				Committed: func(token string, _ int64) { told = append(told, token) },
 				Commit:    func(_ string, commit func() error) error { return hook(commit) },
 			})
 			told = nil

@@ -54,7 +54,7 @@ func newCutLedger(t *testing.T, f sqltest.Fault) *cutLedger {
 	t.Helper()
 	address := sqltest.Migrated(t, "postgres")
 	c := &cutLedger{relay: cutter(t, address), opts: cutOptions(f)}
-	c.opts.Committed = func(token string) {
+	c.opts.Committed = func(token string, _ int64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.told = append(c.told, token)

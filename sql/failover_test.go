@@ -36,7 +36,7 @@ func newPair(t *testing.T, synchronous bool) *pair {
 	p.standby = p.primary.Standby(synchronous)
 	p.ledger = sqltest.OpenWith(t, through(t, p.primary.URL(), p.primary.HostPort()+","+p.standby.HostPort()), sql.Options{
 		TransactionLimit: 10 * time.Second,
-		Committed:        func(token string) { p.note(func() { p.tokens = append(p.tokens, token) }) },
+		Committed:        func(token string, _ int64) { p.note(func() { p.tokens = append(p.tokens, token) }) },
 	})
 	p.policy = p.ledger.Approve(t, sqltest.Policy("p", 1))
 	return p

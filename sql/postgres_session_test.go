@@ -190,7 +190,7 @@ func TestF46CommitWithoutItsStandbyIsUnknown(t *testing.T) {
 			var notices kinds
 			var told []string
 			l := open(t, sql.Options{Address: address(c), TransactionLimit: time.Second, Notice: notices.add,
-				Committed: func(token string) { told = append(told, token) }})
+				Committed: func(token string, _ int64) { told = append(told, token) }})
 			c.Configure("synchronous_standby_names", "nobody")
 			err := within(t, time.Minute, func() error { return pauseNow(t, l, "all") })
 			if !errors.Is(err, reconcile.ErrUnknownCommit) {

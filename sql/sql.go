@@ -43,10 +43,10 @@ type Options struct {
 	// at a time.
 	Rand io.Reader
 	// Committed, when set, is told the audit token of each transaction whose
-	// COMMIT certainly succeeded, if it wrote an audit event. It runs before the
-	// write returns, on its goroutine and on many at once, so it should be quick.
-	// See MissingTokens.
-	Committed func(token string)
+	// COMMIT certainly succeeded, if it wrote an audit event, and the generation of
+	// the ledger that it wrote it in. It runs before the write returns, on its
+	// goroutine and on many at once, so it should be quick. See MissingTokens.
+	Committed func(token string, generation int64)
 	// Notice, when set, is told the kind of each notice of the server that a
 	// person must know of: NoticeLocalCommit. It runs as Committed does.
 	Notice func(kind string)
@@ -197,8 +197,9 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 // tx is an open write transaction.
 type tx struct {
 	*sqlx.Tx
-	store  *Store
-	events []event
+	store      *Store
+	events     []event
+	generation int64 // of the ledger, as the first event was written
 }
 
 type event struct{ kind, subject, detail string }
@@ -266,7 +267,7 @@ func (s *Store) writeOnce(ctx context.Context, name string, fn func(ctx context.
 		}
 	}
 	if s.opts.Committed != nil && token != "" {
-		s.opts.Committed(token)
+		s.opts.Committed(token, t.generation)
 	}
 	return nil
 }
@@ -290,7 +291,7 @@ func (s *Store) fill(ctx context.Context, t *tx, fn func(ctx context.Context, t 
 			token = s.newID()
 			op = &token
 		}
-		if _, err := t.ExecContext(ctx, auditInsertSQL, micros(s.opts.Now()), s.opts.Actor, e.kind, e.subject, e.detail, op); err != nil {
+		if err := t.GetContext(ctx, &t.generation, auditInsertSQL, micros(s.opts.Now()), s.opts.Actor, e.kind, e.subject, e.detail, op); err != nil {
 			return "", fmt.Errorf("audit: %w", err)
 		}
 	}

@@ -41,9 +41,9 @@ func (d *deployment) close() {
 }
 
 // committed tells the witness of an acknowledged transaction.
-func (d *deployment) committed(token string) {
+func (d *deployment) committed(token string, generation int64) {
 	if d.witness != nil {
-		d.witness.Committed(token)
+		d.witness.Committed(token, generation)
 	}
 }
 

@@ -82,9 +82,9 @@ func (p *process) open() error {
 	var err error
 	p.store, err = sql.Open(context.Background(), sql.Options{
 		Address: p.w.ledgerPath(), Actor: p.name, Now: p.clock, LeaseFor: 2 * time.Minute, Rand: readerOf(p.w.rng),
-		Begin: p.park, Commit: p.commit, Committed: func(token string) {
+		Begin: p.park, Commit: p.commit, Committed: func(token string, generation int64) {
 			if !p.dead {
-				p.witness.Committed(token)
+				p.witness.Committed(token, generation)
 			}
 		},
 	})

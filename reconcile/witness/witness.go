@@ -72,9 +72,14 @@ type File struct {
 	ledger Ledger
 	now    func() time.Time
 
-	mu         sync.Mutex
-	commits    []string // acknowledged to this process since the last comparison
-	generation int64    // of the ledger when it was compared last; 0 before that
+	mu      sync.Mutex
+	commits []commit // acknowledged to this process since the last comparison
+}
+
+// commit is an acknowledged transaction.
+type commit struct {
+	token      string
+	generation int64 // of the ledger, as it wrote
 }
 
 var _ reconcile.Witness = (*File)(nil)
@@ -90,38 +95,38 @@ func (f *File) Path() string { return f.path }
 
 // Committed remembers an acknowledged transaction until the next comparison. It
 // is quick and fails never.
-func (f *File) Committed(token string) {
+func (f *File) Committed(token string, generation int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.commits) == heldCommits { // the newest are those that a fail-over loses
 		f.commits = slices.Delete(f.commits, 0, heldCommits/2)
 	}
-	f.commits = append(f.commits, token)
+	f.commits = append(f.commits, commit{token, generation})
 }
 
-func (f *File) held() []string {
+func (f *File) held() []commit {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.commits)
 }
 
-// of are the held commits that a ledger of that generation must have. Another
-// process may have recovered it since: of the life before nothing needs to be there.
-func (f *File) of(generation int64, held []string) []string {
+// forget drops what was held when the ledger was compared.
+func (f *File) forget(compared []commit) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.generation != 0 && f.generation < generation {
-		return nil
-	}
-	return held
+	f.commits = slices.DeleteFunc(f.commits, func(c commit) bool { return slices.Contains(compared, c) })
 }
 
-// forget drops what was held when the ledger was compared, at that generation.
-func (f *File) forget(compared []string, generation int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.generation = generation
-	f.commits = slices.DeleteFunc(f.commits, func(t string) bool { return slices.Contains(compared, t) })
+// tokensOf are those of the commits that a ledger of that generation must have.
+// Another process may have recovered it since: of the life before nothing needs to
+// be there.
+func tokensOf(generation int64, commits []commit) (tokens []string) {
+	for _, c := range commits {
+		if c.generation >= generation {
+			tokens = append(tokens, c.token)
+		}
+	}
+	return tokens
 }
 
 // NoteIntent implements reconcile.Witness.
@@ -130,10 +135,13 @@ func (f *File) NoteIntent(ctx context.Context, id reconcile.LedgerIdentity, s re
 		if r.LedgerID != "" && r.LedgerID != id.LedgerID {
 			return ErrOtherLedger
 		}
+		if id.Generation > r.Generation { // recovered from another host: see compare
+			*r = record{}
+		}
 		r.LedgerID, r.Generation = id.LedgerID, max(r.Generation, id.Generation)
 		r.Intents = slices.DeleteFunc(r.Intents, func(i intent) bool { return i.SubmissionID == s.ID })
 		r.Intents = append(r.Intents, intent{SubmissionID: s.ID, JobID: s.JobID, IntentAt: s.IntentAt})
-		for _, token := range newest(f.of(id.Generation, f.held()), keptCommits) {
+		for _, token := range newest(tokensOf(id.Generation, f.held()), keptCommits) {
 			if !slices.Contains(r.Commits, token) {
 				r.Commits = append(r.Commits, token)
 			}
@@ -153,7 +161,7 @@ func (f *File) Compare(ctx context.Context) (reconcile.Comparison, error) {
 }
 
 // compare asks the ledger for everything that is remembered of it.
-func (f *File) compare(ctx context.Context, r record, held []string) (c reconcile.Comparison, now record, err error) {
+func (f *File) compare(ctx context.Context, r record, held []commit) (c reconcile.Comparison, now record, err error) {
 	id, err := f.ledger.LedgerIdentity(ctx)
 	if err != nil {
 		return c, now, err
@@ -166,12 +174,11 @@ func (f *File) compare(ctx context.Context, r record, held []string) (c reconcil
 		return c, now, err
 	}
 	now = record{LedgerID: id.LedgerID, Generation: id.Generation, AuditHigh: c.LedgerAuditHigh}
-	held = f.of(id.Generation, held)
-	if id.Generation > r.Generation && r.LedgerID != "" {
-		// Recovered from another host: what this one remembers of the life before may be gone.
-		return c, now, nil
+	if id.Generation > r.Generation { // recovered from another host: what is remembered of the life before may be gone
+		r.Commits, r.Intents = nil, nil
 	}
-	if c.MissingCommits, err = f.ledger.MissingTokens(ctx, append(slices.Clone(r.Commits), held...)); err != nil {
+	tokens := append(slices.Clone(r.Commits), tokensOf(id.Generation, held)...)
+	if c.MissingCommits, err = f.ledger.MissingTokens(ctx, tokens); err != nil {
 		return c, now, err
 	}
 	ids := make([]string, 0, len(r.Intents))
@@ -181,29 +188,29 @@ func (f *File) compare(ctx context.Context, r record, held []string) (c reconcil
 	if c.MissingIntents, err = f.ledger.MissingSubmissions(ctx, ids); err != nil {
 		return c, now, err
 	}
-	now.Commits, now.Intents = append(slices.Clone(r.Commits), held...), r.Intents
+	now.Commits, now.Intents = tokens, r.Intents
 	return c, now, nil
 }
 
 // Verify implements reconcile.Witness.
 func (f *File) Verify(ctx context.Context) error {
 	held := f.held()
-	var generation int64
 	err := f.update(ctx, func(r *record) error {
 		c, now, err := f.compare(ctx, *r, held)
 		if err != nil {
 			return err
 		}
-		generation = now.Generation
 		if why := c.Rewound(); why != "" {
 			return fmt.Errorf("%w: %s", reconcile.ErrRewound, why)
 		}
-		now.AuditHigh = max(now.AuditHigh, r.AuditHigh)
+		if r.Generation == now.Generation {
+			now.AuditHigh = max(now.AuditHigh, r.AuditHigh)
+		}
 		*r = now
 		return nil
 	})
 	if err == nil {
-		f.forget(held, generation)
+		f.forget(held)
 	}
 	return err
 }
@@ -235,7 +242,7 @@ func (f *File) Renew(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		f.forget(held, id.Generation)
+		f.forget(held)
 	}
 	return err
 }

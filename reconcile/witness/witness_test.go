@@ -48,7 +48,7 @@ func newLedger() *ledger {
 // commit is an acknowledged transaction.
 func (l *ledger) commit(w *witness.File, token string) {
 	l.tokens[token], l.high = true, l.high+1
-	w.Committed(token)
+	w.Committed(token, l.id.Generation)
 }
 
 // intent is an intent that is noted.
@@ -126,11 +126,29 @@ func TestF47_WhatAnOlderLedgerLacks(t *testing.T) {
 }
 
 func TestRecoveredFromAnotherHost(t *testing.T) {
-	l := newLedger()
-	w, _ := open(t, l)
-	l.intent(t, w, "s1")
-	l.submissions, l.id.Generation, l.high = nil, 2, 1
-	verify(t, w)
+	for name, first := range map[string]func(t *testing.T, l *ledger, w *witness.File){
+		"the ledger is compared":    func(*testing.T, *ledger, *witness.File) {},
+		"an intent is noted first":  func(t *testing.T, l *ledger, w *witness.File) { l.intent(t, w, "s2") },
+		"a transaction comes first": func(t *testing.T, l *ledger, w *witness.File) { l.commit(w, "b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			w, _ := open(t, l)
+			l.commit(w, "a")
+			verify(t, w)
+			l.intent(t, w, "s1")
+			l.submissions, l.tokens = map[string]bool{}, map[string]bool{}
+			l.id.Generation, l.high = 2, 1
+			first(t, l, w)
+			verify(t, w)
+			verify(t, w)
+			had := len(l.submissions) + len(l.tokens)
+			l.submissions, l.tokens = nil, nil
+			if err := w.Verify(t.Context()); (err != nil) != (had > 0) {
+				t.Errorf("of %d things of the new life, which are lost: %v", had, err)
+			}
+		})
+	}
 }
 
 // What a daemon holds of a ledger outlives a restore and its recovery by another

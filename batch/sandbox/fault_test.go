@@ -502,7 +502,7 @@ func TestEveryFaultIsTested(t *testing.T) {
 	// These have a test of their own, above or beside the lists.
 	tested := map[string]bool{
 		"delay": true, "listing_lag": true, "listing_cut": true, "listing_hole": true, "short_page": true, "answer_cut": true, "content_cut": true, "content_not_found": true,
-		"vanish": true, "slow_cancel": true, "cancel_loses": true, "errors_array": true, "response_failed": true, "category_missing": true, "empty_text_graded": true,
+		"vanish": true, "slow_cancel": true, "cancel_loses": true, "errors_array": true, "response_failed": true, "category_missing": true, "empty_text_graded": true, "quota": true,
 	}
 	add := func(fault string) {
 		name, _, _ := strings.Cut(fault, ":")

@@ -192,6 +192,11 @@ var commonSpecs = []spec{
 	{name: "bom", stage: ofFile, does: "the file begins with a byte order mark", params: []param{which("output")}},
 
 	{name: "payment_required", stage: beforeActing, does: "402", params: []param{on(opAnalyze)}},
+	{name: "quota", stage: answering, does: "429 for what is more than this within any such time, for each key", params: []param{
+		{name: "op", kind: isChoice, def: opAnalyze, does: "analyze or chat", of: []string{opAnalyze, opChat}},
+		{name: "requests", kind: isCount, def: "1000", does: "how many are let in"},
+		{name: "within", kind: isDuration, def: "10s", does: "how long, in real time"},
+		{name: "told", kind: isFlag, def: "true", does: "say in Retry-After how long to wait"}}},
 	{name: "chat_loading", stage: beforeActing, op: opChat, does: "503, while the model is loaded"},
 	{name: "empty_text_graded", stage: answering, op: opAnalyze, does: "an empty text is graded, not refused; neither is documented"},
 	{name: "short_grant", stage: answering, op: opToken, does: "tokens end early", params: []param{

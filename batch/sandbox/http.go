@@ -88,6 +88,10 @@ func (s *Server) operation(op string, h handler) http.HandlerFunc {
 			s.finish(w, op, "", answer{}, err)
 			return
 		}
+		if err := s.overQuota(w, op, project); err != nil {
+			s.finish(w, op, project, answer{}, err)
+			return
+		}
 		if f, ok := s.faults.onRequest(beforeActing, op); ok {
 			s.strike(w, r, op, f)
 			return

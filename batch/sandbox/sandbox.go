@@ -74,6 +74,7 @@ type Server struct {
 	infrai    infraiBox
 	requests  requestCount
 	grants    grants
+	quota     quotaUse
 	log       zerolog.Logger
 	mux       *http.ServeMux
 	closing   context.Context // done when Close is called

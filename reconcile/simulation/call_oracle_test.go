@@ -60,9 +60,10 @@ func newCallBooks() callBooks {
 	return callBooks{refused: map[callID]refusal{}, returned: map[string]map[fault]bool{}, jobs: map[string]map[string]bool{}, claims: map[callID]claim{}, lost: map[lostClaim]bool{}, attempts: map[string]int{}}
 }
 
-// forget forgets what an older copy of the ledger need not know.
-func (b *callBooks) forget() {
-	b.claims, b.refused, b.attempts, b.begun, b.held = map[callID]claim{}, map[callID]refusal{}, map[string]int{}, nil, time.Time{}
+// forget forgets what an older copy of the ledger need not know. standing are the
+// claims that the copy holds: nobody makes them.
+func (b *callBooks) forget(standing map[callID]claim) {
+	b.claims, b.refused, b.attempts, b.begun, b.held = standing, map[callID]refusal{}, map[string]int{}, nil, time.Time{}
 }
 
 func (b *callBooks) returns(work string, kind fault) {

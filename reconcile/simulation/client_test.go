@@ -280,7 +280,10 @@ func (c *client) ListJobs(ctx context.Context, after string) (batch.JobPage, err
 		}
 	}
 	if after == "" {
-		c.p.listed = w.now
+		c.p.listed, c.p.shown = w.now, w.now
+	}
+	if !w.shownUntil.IsZero() && w.shownUntil.Before(c.p.shown) {
+		c.p.shown = w.shownUntil
 	}
 	page, err := c.Provider.ListJobs(context.WithoutCancel(ctx), after)
 	w.shownUntil = time.Time{}

@@ -61,6 +61,7 @@ type jobBook struct {
 	id, submission, job string
 	made                time.Time
 	works               []string
+	late                bool // by a request that was long on its way
 	// stale: its request came when nobody waited for it any more, so that its
 	// texts may have gone out again. No rule of ours can keep a network from that.
 	stale bool
@@ -315,10 +316,16 @@ func (o *oracle) abandoned(submission string) bool {
 
 // closedAsAbsent excuses a request that arrived between the list that a process had
 // read last and its word that there is no such job: an instant later it would have
-// come too late. Where an input file is deleted first, nothing can come in between.
+// come too late. A list that lags behind is one of an earlier instant, to a request
+// that was long on its way. Where an input file is deleted first, nothing can come in
+// between.
 func (o *oracle) closedAsAbsent(p *process) {
 	for _, j := range o.jobs {
-		if !j.stale && o.w.Settles == batch.SettleByResults && !j.made.Before(p.listed) {
+		seen := p.listed
+		if j.late {
+			seen = p.shown
+		}
+		if !j.stale && o.w.Settles == batch.SettleByResults && !j.made.Before(seen) {
 			j.stale = o.count("SELECT COUNT(*) FROM submissions WHERE submission_id = $1 AND outcome = 'proven_absent'", j.submission) > 0
 		}
 	}
@@ -364,7 +371,7 @@ func (o *oracle) wentBackTo() {
 	for _, r := range o.reports {
 		r.content, r.contradicted = map[int64]string{}, false
 	}
-	o.calls.forget()
+	o.calls.forget(o.claims(&process{name: "a process before the copy", dead: true}))
 }
 
 // stale counts the jobs whose requests came too late.

@@ -43,6 +43,7 @@ type process struct {
 	witness *witness.File
 	calling string    // the submission whose create is on its way
 	listed  time.Time // when it was last told what jobs there are
+	shown   time.Time // of which instant that list was
 }
 
 // start makes the process anew over the ledger, as its program does.

@@ -280,6 +280,9 @@ func (w *world) pass(d time.Duration) {
 			i--
 			w.note(nil, "a late create arrives of submission "+c.Metadata["rc_submission"])
 			_, _ = w.makeJob(c.Creation) // nobody hears the answer
+			for _, j := range w.oracle.jobs {
+				j.late = j.late || j.submission == c.Metadata["rc_submission"] && j.made.Equal(w.now)
+			}
 		}
 	}
 	w.ends = slices.DeleteFunc(w.ends, func(e jobEnd) bool {

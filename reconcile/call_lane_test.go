@@ -31,20 +31,28 @@ func (b *callBench) days(n int, every time.Duration) {
 	}
 }
 
+// turns has one text answered well. From then on another model answers, while the
+// returned word is true.
+func (b *callBench) turns() (otherModel *bool) {
+	b.t.Helper()
+	otherModel = new(bool)
+	b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) {
+		if *otherModel {
+			return true, &batch.Error{Op: "call", Kind: batch.BadAnswer, HTTPStatus: 200, Code: inhouse.CodeOtherModel}
+		}
+		return true, nil
+	}})
+	b.sent(1)
+	b.call()
+	*otherModel = true
+	return otherModel
+}
+
 // A brake that the ledger does not take is no fault of one text: the pass ends with
 // it, and the text is not asked about in a loop.
 func TestS7_BrakeThatTheLedgerRefusesEndsThePass(t *testing.T) {
 	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
-		other := false
-		b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) {
-			if other {
-				return true, &batch.Error{Op: "call", Kind: batch.BadAnswer, HTTPStatus: 200, Code: inhouse.CodeOtherModel}
-			}
-			return true, nil
-		}})
-		b.sent(1)
-		b.call()
-		other = true
+		b.turns()
 		b.more(1)
 		allow := refusesInserts(b.Address, "pauses", b.change)
 		if _, err := b.r.Call(t.Context(), b.Clock.Now()); err == nil {
@@ -58,16 +66,7 @@ func TestS7_BrakeThatTheLedgerRefusesEndsThePass(t *testing.T) {
 
 func TestS7_CalledAccountThatTurnsToAnotherModelIsBraked(t *testing.T) {
 	onCallBench(t, fake.CallerOptions{}, func(t *testing.T, b *callBench) {
-		other := false
-		b.processor(fake.CallerOptions{Hook: func(fake.Call) (bool, error) {
-			if other {
-				return true, &batch.Error{Op: "call", Kind: batch.BadAnswer, HTTPStatus: 200, Code: inhouse.CodeOtherModel}
-			}
-			return true, nil
-		}})
-		b.sent(1)
-		b.call()
-		other = true
+		otherModel := b.turns()
 		b.more(9)
 		b.days(2, time.Hour)
 		n, _ := b.caller.Total()
@@ -77,7 +76,7 @@ func TestS7_CalledAccountThatTurnsToAnotherModelIsBraked(t *testing.T) {
 		b.wantFindings("another_model")
 		b.want("pauses", "SELECT scope || ' ' || reason FROM pauses WHERE lifted_us IS NULL", "account:main another_model")
 		b.want("not held against the texts", "SELECT DISTINCT CAST(faults AS TEXT) || ' ' || code FROM calls WHERE state = 'due' AND attempts > 0", "0 other_model")
-		other = false
+		*otherModel = false
 		if err := b.Resume(t.Context(), b.Clock.Now(), "account:main", reconcile.PauseDispatch, "anna", "mended"); err != nil {
 			t.Fatal(err)
 		}

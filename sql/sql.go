@@ -199,7 +199,7 @@ type tx struct {
 	*sqlx.Tx
 	store      *Store
 	events     []event
-	generation int64 // of the ledger, as the first event was written
+	generation int64 // of the ledger, as its last event was written
 }
 
 type event struct{ kind, subject, detail string }

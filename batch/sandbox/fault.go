@@ -73,7 +73,7 @@ func FaultHelp() string {
 		title  string
 		stages []stage
 	}{
-		{"Request faults act on requests while they are set:", []stage{beforeActing, afterActing, answering}},
+		{"Request faults act on requests while they are set:", []stage{beforeActing, counting, afterActing, answering}},
 		{"Job faults are fixed when a job is created:", []stage{ofJob}},
 		{"Item faults act when results are written, on the lines that every, prefix and share select (all, without one):", []stage{ofAnswer, ofLine}},
 		{"File faults act when results are written:", []stage{ofFile}},

@@ -7,6 +7,7 @@ type stage int
 
 const (
 	beforeActing stage = iota // the request has no effect
+	counting                  // the request has no effect if it is one too many
 	afterActing               // the request has had its effect
 	answering                 // the effect and the answer are there, the answer is altered
 	ofJob                     // fixed when the job is created
@@ -192,7 +193,7 @@ var commonSpecs = []spec{
 	{name: "bom", stage: ofFile, does: "the file begins with a byte order mark", params: []param{which("output")}},
 
 	{name: "payment_required", stage: beforeActing, does: "402", params: []param{on(opAnalyze)}},
-	{name: "quota", stage: answering, does: "429 for what is more than this within any such time, for each key", params: []param{
+	{name: "quota", stage: counting, does: "429 for what is more than this within any such time, for each key", params: []param{
 		{name: "op", kind: isChoice, def: opAnalyze, does: "analyze or chat", of: []string{opAnalyze, opChat}},
 		{name: "requests", kind: isCount, def: "1000", does: "how many are let in"},
 		{name: "within", kind: isDuration, def: "10s", does: "how long, in real time"},

@@ -144,6 +144,25 @@ func TestNotGradedIsNotZero(t *testing.T) {
 	}
 }
 
+// What is over the quota is a rate limit, with the wait that the service names, and
+// is no answer about the text.
+func TestOverTheQuota(t *testing.T) {
+	for fault, waits := range map[string]bool{"quota:requests=1,within=1h": true, "quota:requests=1,within=1h,told=false": false} {
+		r := sandboxtest.New(t, "analyze", nil)
+		c := newClient(t, withKey(r.URL))
+		r.Faults(fault)
+		for try, want := range []batch.Kind{"", batch.RateLimited, batch.RateLimited} {
+			_, err := c.Call(t.Context(), question(), "w1-s1", batch.NewText("you idiot "+marker))
+			if got := batch.KindOf(err); err != nil && got != want || (err == nil) != (want == "") {
+				t.Errorf("%s, call %d: %v", fault, try+1, err)
+			}
+			if wait := batch.RetryAfter(err); (wait > 0) != (waits && want != "") || wait > time.Hour {
+				t.Errorf("%s, call %d: it waits %s", fault, try+1, wait)
+			}
+		}
+	}
+}
+
 // A long text is graded in pieces, and the gravest one counts. What stands at a
 // cut is seen.
 func TestLongTextIsNotCutOff(t *testing.T) {

@@ -373,7 +373,7 @@ func TestEveryFaultHasARule(t *testing.T) {
 	}
 	// Those of the APIs that answer one text a call are met by other clients.
 	add("payment_required chat_loading chat_prose chat_whitespace chat_no_finish chat_other_model chat_context_cut short_grant")
-	add("grade_missing grade_absent grade_unknown grade_twice grades_shuffled category_unknown blocklist_halted empty_text_graded")
+	add("grade_missing grade_absent grade_unknown grade_twice grades_shuffled category_unknown blocklist_halted empty_text_graded quota")
 	others := sandbox.MessageFaultNames() // of another API
 	for _, name := range sandbox.FaultNames() {
 		if !have[name] && !slices.Contains(others, name) && !strings.HasPrefix(name, "infrai_") {
